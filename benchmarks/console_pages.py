@@ -13,8 +13,8 @@ from benchmarks.ingest import print_figure
 from benchmarks.stack import Stack, running_stack
 from domain.people.model import AuthMethod
 from domain.people.usecases.sessions import ClientInfo, SessionService
-from tests.support.console_large import Large, large
-from tests.support.console_places import places_of
+from tests.support.console_large import LargeOrganisation, create_large_organisation
+from tests.support.console_paths import build_paths
 
 _MAX_CPU_MS = 15.0
 _MAX_BYTES = 120_000
@@ -37,11 +37,11 @@ class LenientConsoleRequests(ConsoleRequests):
             await asyncio.sleep(0.2)
 
 
-async def prepare(stack: Stack) -> tuple[str, Large]:
+async def prepare(stack: Stack) -> tuple[str, LargeOrganisation]:
     """Create an organisation with much data; return the session cookie of an owner, and what was created."""
     organisation = await stack.create_organisation()
     dependencies = stack.dependencies
-    large_organisation = await large(dependencies, organisation)
+    large_organisation = await create_large_organisation(dependencies, organisation)
     async with stack.dependencies[Pool].connect_as_owner() as pooled:
         await pooled.driver_connection.execute("VACUUM ANALYZE")
     _, cookie = await dependencies[SessionService].start(
@@ -51,11 +51,11 @@ async def prepare(stack: Stack) -> tuple[str, Large]:
 
 
 async def measure_pages(
-    requests: ConsoleRequests, large_organisation: Large, requests_per_page: int, *, all_operations: bool
+    requests: ConsoleRequests, large_organisation: LargeOrganisation, requests_per_page: int, *, all_operations: bool
 ) -> None:
     """Print CPU time, median time and size of each page; mark pages that exceed a target."""
     over_count = 0
-    for path in places_of(large_organisation):
+    for path in build_paths(large_organisation):
         if "/reference/" in path and not all_operations and not path.endswith(_SAMPLE_OPERATIONS):
             continue
         cpu, median, body = await requests.measure_page(path, requests_per_page, {"accept-encoding": "gzip"})

@@ -12,7 +12,7 @@ import time
 from adapters.otlp.telemetry import OtlpTelemetry
 from ports.telemetry import Tracing
 from tests.http.fakes import running
-from tests.support.collector import collecting
+from tests.support.collector import run_collector
 
 REQUESTS_PER_ROUND = 500
 
@@ -31,7 +31,7 @@ async def measure_request_seconds(tracing: Tracing | None) -> float:
 
 async def main(rounds: int) -> None:
     """Print the CPU microseconds of a request for each kind of collector: the median of alternating rounds."""
-    with collecting() as working_collector, collecting() as hanging_collector:
+    with run_collector() as working_collector, run_collector() as hanging_collector:
         hanging_collector.hangs.set()
         telemetry = [OtlpTelemetry(item.url, "joinery-bench", "0") for item in (working_collector, hanging_collector)]
         tracing_by_label: dict[str, Tracing | None] = {

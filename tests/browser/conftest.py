@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from entrypoints.api.pages import PublicPages
-from tests.support.built_site import site
+from tests.support.built_site import build_site
+from tests.support.operation_table import load_operation_table
 from tests.support.postgres import server as postgres_server
-from tests.support.table import whole
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -43,8 +43,8 @@ def database_server() -> None:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Where the pages are served, as the application serves them."""
-    site()
-    pages = PublicPages(whole(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
+    build_site()
+    pages = PublicPages(load_operation_table(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

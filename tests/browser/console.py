@@ -8,9 +8,9 @@ from typing import Any
 from adapters.files.workspaces import FileWorkspaces
 from tests.browser.serving import served
 from tests.http.fakes import World
-from tests.support.console_seed import Seeded, seeded
-from tests.support.readers import in_process
-from tests.support.services import Outside
+from tests.support.console_seed import SeededOrganisation, seed_console
+from tests.support.readers import create_in_process_readers
+from tests.support.services import ExternalFakes
 
 TITLES = (
     "Oak dining table",
@@ -28,7 +28,7 @@ class Console:
     cookie: str
     empty: str
     """The cookie of somebody whose organisation has nothing."""
-    made: Seeded
+    made: SeededOrganisation
 
     def context(self, browser: Any, cookie: str | None = None, **more: Any) -> Any:
         """A browser in which somebody is signed in."""
@@ -40,17 +40,17 @@ class Console:
 @contextmanager
 def shown() -> Iterator[Console]:
     """The console, until the context ends."""
-    outside = Outside()
+    outside = ExternalFakes()
     given: dict[str, Any] = {
         "connectors": outside.connectors,
         "objects": outside.objects,
-        "feed_readers": in_process(outside.connectors),
+        "feed_readers": create_in_process_readers(outside.connectors),
     }
     with served(_prepared, workspaces=FileWorkspaces(), **given) as made:
         yield Console(made.address, **made.prepared)
 
 
 async def _prepared(world: World) -> dict[str, Any]:
-    made, owner, newcomer = await seeded(world, TITLES), await world.browser(), await world.browser("Oak")
+    made, owner, newcomer = await seed_console(world, TITLES), await world.browser(), await world.browser("Oak")
     owner_cookie, newcomer_cookie = (next(iter(one.cookies.values())) for one in (owner, newcomer))
     return {"cookie": owner_cookie, "empty": newcomer_cookie, "made": made}

@@ -15,11 +15,11 @@ from entrypoints.dependencies import Dependencies
 from ports.unit_of_work import UnitOfWork
 from tests.browser.looking import barriers
 from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.flows.test_console import FEED
 from tests.postgres.databases import fresh_database
-from tests.support.console_person import COOKIE, signed_in
-from tests.support.merged_catalogues import Shop
+from tests.support.console_browser import COOKIE, create_session
+from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.browser
 LOOKS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
@@ -29,7 +29,7 @@ LOOKS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
 class Console:
     """A running console, and who is signed in to it."""
 
-    stage: Stage
+    stage: ServiceProcesses
     tenancy: Tenancy
     cookie: str
     pairs: list[MatchPair]
@@ -46,19 +46,21 @@ class Console:
 
 
 async def _pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
-    shop = Shop(container[UnitOfWork], Tenant(tenancy.tenant.org, True))
-    first = await shop.source(catalogue=tenancy.organisation.get_catalogue_id(True))
-    second, made = await shop.source(), []
+    shop = MergedCatalogue(container[UnitOfWork], Tenant(tenancy.tenant.org, True))
+    first = await shop.create_source(catalogue=tenancy.organisation.get_catalogue_id(True))
+    second, made = await shop.create_source(), []
     for number in range(4):
         media = [{"url": "https://pictures.example/a.jpg", "role": "hero", "position": 1}]
-        ours = await shop.load(first, f"A{number}", "red", title=f"Halden oak bench {number}", media=media)
-        theirs = await shop.load(second, f"B{number}", "red", title=f"Bench HALDEN oak {number}")
+        ours = await shop.load_product(first, f"A{number}", "red", title=f"Halden oak bench {number}", media=media)
+        theirs = await shop.load_product(second, f"B{number}", "red", title=f"Bench HALDEN oak {number}")
         evidence = (
             PairEvidence("title", 3, 5.5, "alike", "Halden oak bench", "Bench HALDEN oak"),
             PairEvidence("price", 1, -1.0, "far apart", 99.0, 149.0),
         )
         conflicts = ("colour",) if number == 3 else ()
-        made.append(await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts))
+        made.append(
+            await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts)
+        )
     return sorted(made, key=lambda pair: pair.id, reverse=True)
 
 
@@ -68,19 +70,19 @@ def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[
     # Chromium's loop runs in this thread, and processes end with the thread that started them: another one lasts as long as they.
     with ThreadPoolExecutor(1) as executor:
         database = executor.submit(lambda: asyncio.run(fresh_database("console"))).result()
-        stage = Stage(database, tmp_path_factory.mktemp("console"))
+        stage = ServiceProcesses(database, tmp_path_factory.mktemp("console"))
         try:
             stage.start("worker")
-            stage.api()
+            stage.start_api()
             yield executor.submit(_furnished, stage).result()
         finally:
             stage.stop()
 
 
-def _furnished(stage: Stage) -> Console:
-    tenancy = stage.organisation()
-    cookie = stage.within(lambda container: signed_in(container, tenancy.tenant))
-    return Console(stage, tenancy, cookie, stage.within(lambda container: _pairs(container, tenancy)))
+def _furnished(stage: ServiceProcesses) -> Console:
+    tenancy = stage.create_organisation()
+    cookie = stage.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
+    return Console(stage, tenancy, cookie, stage.run_with_dependencies(lambda container: _pairs(container, tenancy)))
 
 
 def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: Console, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from tests.citus.homes import home_of
-from tests.flows.stage import Stage, Tenancy
-from tests.support.citus import GIVEN, cluster_alone, cluster_database, drop, nodes
+from tests.flows.service_processes import ServiceProcesses, Tenancy
+from tests.support.citus import GIVEN, create_cluster_database, drop_database, list_nodes, temporary_cluster_database
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,37 +22,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture
 async def empty() -> AsyncIterator[str]:
     """A database at the coordinator that nothing has been done to."""
-    async with cluster_alone("empty", distributed=False, migrated=False) as address:
+    async with temporary_cluster_database("empty", distributed=False, migrated=False) as address:
         yield address
 
 
 @pytest_asyncio.fixture
 async def plain() -> AsyncIterator[str]:
     """A migrated database at the coordinator, as one PostgreSQL has it."""
-    async with cluster_alone("plain", distributed=False) as address:
+    async with temporary_cluster_database("plain", distributed=False) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """The service on a cluster: API, worker and scheduler."""
-    address = asyncio.run(cluster_database("stage"))
-    made = Stage(address, tmp_path_factory.mktemp("stage"))
+    address = asyncio.run(create_cluster_database("stage"))
+    made = ServiceProcesses(address, tmp_path_factory.mktemp("stage"))
     try:
         made.start("worker")
         made.start("scheduler")
-        made.api()
+        made.start_api()
         yield made
     finally:
         made.stop()
-        asyncio.run(drop(address))
+        asyncio.run(drop_database(address))
 
 
 @pytest.fixture(scope="module")
-def tenants(stage: Stage) -> dict[str, list[Tenancy]]:
+def tenants(stage: ServiceProcesses) -> dict[str, list[Tenancy]]:
     """Two new organisations' test data on each worker, by its name."""
-    found: dict[str, list[Tenancy]] = {f"{host}:{port}": [] for host, port in asyncio.run(nodes())[1:]}
+    found: dict[str, list[Tenancy]] = {f"{host}:{port}": [] for host, port in asyncio.run(list_nodes())[1:]}
     while any(len(there) < 2 for there in found.values()):
-        tenancy = stage.organisation(livemode=False)
+        tenancy = stage.create_organisation(livemode=False)
         found[home_of(stage, tenancy.tenant.org)].append(tenancy)
     return {name: there[:2] for name, there in found.items()}

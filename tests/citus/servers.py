@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support.citus import at
+from tests.support.citus import build_address
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _backends(pid: int) -> bool:
 
 def server(host: str, port: int) -> Server:
     """The server there; skips when it is not of this machine."""
-    with psycopg.connect(at(host, port), autocommit=True) as connection:
+    with psycopg.connect(build_address(host, port), autocommit=True) as connection:
         row = connection.execute("SELECT current_setting('data_directory'), pg_backend_pid()").fetchone()
         assert row is not None
         home, pid = Path(row[0]), row[1]

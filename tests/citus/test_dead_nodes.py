@@ -9,9 +9,9 @@ import pytest
 
 from tests.citus.homes import home_of
 from tests.citus.servers import Server, server
-from tests.flows.feeds import record
-from tests.flows.stage import Stage, Tenancy, eventually
-from tests.support.citus import nodes
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
+from tests.support.citus import list_nodes
 
 Tenants = dict[str, list[Tenancy]]
 
@@ -29,24 +29,24 @@ def killed(one: Server) -> Iterator[None]:
 @pytest.fixture
 def servers() -> list[Server]:
     """The coordinator, then the workers."""
-    return [server(host, port) for host, port in asyncio.run(nodes())]
+    return [server(host, port) for host, port in asyncio.run(list_nodes())]
 
 
 def _push(tenancy: Tenancy, source: str, name: str) -> None:
-    run = tenancy.api.push(source, [record(name)])["id"]
-    assert tenancy.api.ended(run, within=60)["status"] == "succeeded"
+    run = tenancy.api.push(source, [build_record(name)])["id"]
+    assert tenancy.api.wait_for_end(run, within=60)["status"] == "succeeded"
 
 
-def _elsewhere(stage: Stage, worker: Server) -> Tenancy:
+def _elsewhere(stage: ServiceProcesses, worker: Server) -> Tenancy:
     """A new organisation's on another node."""
     while True:
-        made = stage.organisation(livemode=False)
+        made = stage.create_organisation(livemode=False)
         if home_of(stage, made.tenant.org) != worker.name:
             return made
 
 
 def _pushed(tenancy: Tenancy, source: str) -> str | None:
-    answer = tenancy.api.call("POST", f"/v1/sources/{source}/records", {"records": [record("meanwhile")]})
+    answer = tenancy.api.call("POST", f"/v1/sources/{source}/records", {"records": [build_record("meanwhile")]})
     return str(answer.json()["id"]) if answer.status == 202 else None
 
 
@@ -54,13 +54,15 @@ def _works(tenancy: Tenancy) -> bool:
     return bool(tenancy.api.call("GET", "/v1/products").status == 200)
 
 
-def test_a_dead_worker_stops_its_own_tenants_only(stage: Stage, tenants: Tenants, servers: list[Server]) -> None:
+def test_a_dead_worker_stops_its_own_tenants_only(
+    stage: ServiceProcesses, tenants: Tenants, servers: list[Server]
+) -> None:
     every = [one for there in tenants.values() for one in there]
     homes = {one.tenant.org: home_of(stage, one.tenant.org) for one in every}
     worker = next(one for one in servers if one.name == homes[every[0].tenant.org])
     own = [one for one in every if homes[one.tenant.org] == worker.name]
     others = [one for one in every if one not in own] or [_elsewhere(stage, worker)]
-    sources = {one.tenant.org: one.api.source("push", config={"currency": "usd"}) for one in (*own, *others)}
+    sources = {one.tenant.org: one.api.create_source("push", config={"currency": "usd"}) for one in (*own, *others)}
     for one in (*own, *others):
         _push(one, sources[one.tenant.org], "before")
     with killed(worker):
@@ -74,25 +76,27 @@ def test_a_dead_worker_stops_its_own_tenants_only(stage: Stage, tenants: Tenants
         for one in others:
             assert _works(one)
             _push(one, sources[one.tenant.org], "meanwhile")
-            assert len(one.api.whole("/v1/products", source=sources[one.tenant.org])) == 2
+            assert len(one.api.list_all("/v1/products", source=sources[one.tenant.org])) == 2
     for one in own:
-        eventually(lambda one=one: _works(one), "it is back", within=60)  # type: ignore[misc]
-        assert len(one.api.whole("/v1/products", source=sources[one.tenant.org])) == 1, "what was stored is there"
+        wait_until(lambda one=one: _works(one), "it is back", within=60)  # type: ignore[misc]
+        assert len(one.api.list_all("/v1/products", source=sources[one.tenant.org])) == 1, "what was stored is there"
         _push(one, sources[one.tenant.org], "after")
 
 
-def test_without_the_coordinator_tenants_go_on(stage: Stage, tenants: Tenants, servers: list[Server]) -> None:
+def test_without_the_coordinator_tenants_go_on(
+    stage: ServiceProcesses, tenants: Tenants, servers: list[Server]
+) -> None:
     every = [one for there in tenants.values() for one in there]
     for one in every:
         assert _works(one) and home_of(stage, one.tenant.org) != servers[0].name
     with killed(servers[0]):
         for one in every:
-            eventually(lambda one=one: _works(one), "reads go on", within=30)  # type: ignore[misc]
+            wait_until(lambda one=one: _works(one), "reads go on", within=30)  # type: ignore[misc]
             made = one.api.call("POST", "/v1/sources", {"name": "S", "kind": "push", "config": {"currency": "usd"}})
             assert made.status == 201, made.body
         fed = made.json()["id"]
-        run = eventually(lambda: _pushed(every[-1], fed), "pushes are taken", within=30)
-        assert every[-1].api.ended(run, within=60)["status"] == "succeeded", "feeds go on"
-    source = every[0].api.source("push", config={"currency": "usd"})
-    eventually(lambda: every[0].api.push(source, [record("again")]), "writes go on", within=30)
+        run = wait_until(lambda: _pushed(every[-1], fed), "pushes are taken", within=30)
+        assert every[-1].api.wait_for_end(run, within=60)["status"] == "succeeded", "feeds go on"
+    source = every[0].api.create_source("push", config={"currency": "usd"})
+    wait_until(lambda: every[0].api.push(source, [build_record("again")]), "writes go on", within=30)
     _push(every[0], source, "later")

@@ -19,7 +19,7 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.schema_migrations import migrate
 from entrypoints.cli.main import main
 from tests.citus.filling import contents, fill
-from tests.support.citus import at, nodes, run, spread
+from tests.support.citus import build_address, distribute_database, execute, list_nodes
 
 pytestmark = pytest.mark.asyncio
 
@@ -31,7 +31,7 @@ async def _missing(address: str) -> tuple[str, ...]:
 
 async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None:
     await migrate(empty)
-    messages = await spread(empty)
+    messages = await distribute_database(empty)
     assert [line for line in messages if "every node" in line] == [
         f"{name}: copied to every node" for name in REFERENCE_TABLES
     ]
@@ -48,9 +48,9 @@ async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None
 async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
     await fill(plain)
     before = await contents(plain)
-    await spread(plain)
+    await distribute_database(plain)
     assert await contents(plain) == before
-    left = await run(
+    left = await execute(
         plain, "SELECT count(*) FROM ONLY products", "SELECT pg_relation_size('products'), pg_relation_size('jobs')"
     )
     assert left == [(0, 0)], "the coordinator keeps no copy"
@@ -68,12 +68,12 @@ async def test_it_goes_on_where_it_was_cut_off(plain: str) -> None:
         await found.execute("SELECT create_reference_table('organisations')")
         await found.execute("SELECT create_distributed_table('jobs', 'org', colocate_with => 'none', shard_count => 4)")
     assert "plans" not in await _missing(plain) and "members" in await _missing(plain)
-    await spread(plain)
+    await distribute_database(plain)
     assert await _missing(plain) == () and await contents(plain) == before
 
 
 async def test_again_it_does_what_is_left(plain: str) -> None:
-    await spread(plain)
+    await distribute_database(plain)
     assert await migrate(plain) == [], "migrating goes on on a cluster"
     async with await connect(plain, "joinery migrate") as owner:
         await owner.execute(
@@ -81,8 +81,8 @@ async def test_again_it_does_what_is_left(plain: str) -> None:
         )
         await owner.execute("SELECT protect_tenant_table('novelties')")
     assert await _missing(plain) == ("novelties",)
-    assert await spread(plain) == ["novelties: distributed by organisation"]
-    assert await spread(plain) == []
+    assert await distribute_database(plain) == ["novelties: distributed by organisation"]
+    assert await distribute_database(plain) == []
 
 
 async def test_processes_must_be_stopped(plain: str) -> None:
@@ -90,21 +90,21 @@ async def test_processes_must_be_stopped(plain: str) -> None:
     async with pool.connect_to_coordinator() as link:
         await link.cursor.execute("SELECT 1")
         with pytest.raises(ClusterError, match="Stop all processes"):
-            await spread(plain)
+            await distribute_database(plain)
     await pool.close()
-    assert await spread(plain)
+    assert await distribute_database(plain)
 
 
 async def test_a_worker_is_recognised(plain: str) -> None:
-    host, port = (await nodes())[1]
+    host, port = (await list_nodes())[1]
     with pytest.raises(ClusterError, match="is a worker"):
-        async with connect_to_coordinator(at(host, port, str(conninfo_to_dict(plain)["dbname"]))):
+        async with connect_to_coordinator(build_address(host, port, str(conninfo_to_dict(plain)["dbname"]))):
             pass
 
 
 async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
     await fill(plain)
-    await spread(plain)
+    await distribute_database(plain)
     pool = Pool(plain, size=1)
     maintenance = PostgresMaintenance(pool)
     async with pool.connect_as_owner() as link:
@@ -114,12 +114,12 @@ async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
         soon, late = (await cursor.fetchall())[0]
         await link.driver_connection.execute("UPDATE request_logs SET created_at = now() + interval '21 days'")
     await maintenance.maintain_partitions(soon)
-    [(made, rows)] = await run(
+    [(made, rows)] = await execute(
         plain,
         f"SELECT to_regclass('request_logs_{soon:%Y%m%d}') IS NOT NULL, (SELECT count(*) FROM request_logs)",
     )
     assert made and rows == len((await contents(plain))["request_logs"]) > 0
-    assert [count for (count,) in await run(plain, "SELECT count(*) FROM request_logs_default")] == [0], (
+    assert [count for (count,) in await execute(plain, "SELECT count(*) FROM request_logs_default")] == [0], (
         "strays went into their day"
     )
     await maintenance.maintain_partitions(late)
@@ -130,7 +130,7 @@ async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
 
 async def test_what_a_plan_keeps_no_longer_is_purged(plain: str) -> None:
     await fill(plain)
-    await spread(plain)
+    await distribute_database(plain)
     pool = Pool(plain, size=1)
     async with pool.connect_as_owner() as link:
         cursor = await link.driver_connection.execute(
@@ -145,7 +145,7 @@ async def test_what_a_plan_keeps_no_longer_is_purged(plain: str) -> None:
 async def test_a_backup_sees_all_of_it(plain: str) -> None:
     await fill(plain)
     before = await contents(plain)
-    await spread(plain)
+    await distribute_database(plain)
     async with open_snapshot(plain) as seen:
         for table in await seen.list_tables():
             async for _ in seen.copy_rows(table):

@@ -12,9 +12,9 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.citus.homes import home_of
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.support import builders
-from tests.support.citus import at
+from tests.support.citus import build_address
 
 _SHARD = (
     "SELECT shard_name(%(table)s::regclass, get_shard_id_for_distribution_column(%(table)s::regclass, %(org)s::text))"
@@ -30,11 +30,11 @@ def _subjects(tenancy: Tenancy) -> list[str]:
     return [event["subject"] for event in tenancy.api.get("/v1/changes", limit="1000")["data"]]
 
 
-def test_its_log_waits_and_no_other(stage: Stage, tenants: dict[str, list[Tenancy]]) -> None:
+def test_its_log_waits_and_no_other(stage: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
     own, neighbour = next(iter(tenants.values()))
     host, port = home_of(stage, own.tenant.org).split(":")
-    node = at(host, int(port), str(conninfo_to_dict(stage.database_url)["dbname"]))
-    names = {table: stage.value(_SHARD, table=table, org=own.tenant.org) for table in ("event_logs", "events")}
+    node = build_address(host, int(port), str(conninfo_to_dict(stage.database_url)["dbname"]))
+    names = {table: stage.fetch_value(_SHARD, table=table, org=own.tenant.org) for table in ("event_logs", "events")}
 
     async def work() -> None:
         async with open_dependencies(read_settings(stage.env)) as container:
@@ -55,7 +55,7 @@ def test_its_log_waits_and_no_other(stage: Stage, tenants: dict[str, list[Tenanc
             assert after[len(before)] == before[-1] and len(after) == len(before) + 2, "first what was in doubt"
 
     asyncio.run(work())
-    positions = stage.rows(
+    positions = stage.fetch_rows(
         "SELECT array_agg(position ORDER BY position), count(*) FROM events WHERE org = %(org)s AND NOT livemode",
         org=own.tenant.org,
     )

@@ -29,9 +29,9 @@ from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.citus.following import Follower
 from tests.citus.homes import counted, home_of
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.support import builders
-from tests.support.receiver import hook, receiver
+from tests.support.webhook_endpoints import create_endpoint, run_receiver
 
 MOVES = 2
 READERS = 2
@@ -64,18 +64,20 @@ class Writers:
         self.committed += 1
 
 
-def test_nothing_is_missing_out_of_order_or_elsewhere(stage: Stage, tenants: dict[str, list[Tenancy]]) -> None:
+def test_nothing_is_missing_out_of_order_or_elsewhere(
+    stage: ServiceProcesses, tenants: dict[str, list[Tenancy]]
+) -> None:
     mover, *neighbours = [tenancy for there in tenants.values() for tenancy in there]
     found: dict[str, Any] = {}
-    with receiver(stage) as at:
-        one = hook(mover.api, at, ("source.degraded",))
+    with run_receiver(stage) as at:
+        one = create_endpoint(mover.api, at, ("source.degraded",))
 
         async def work(container: Dependencies) -> None:
             found["seen"], found["writers"], found["moves"] = await _moved_while_used(stage, container, mover)
 
         _run(stage, work)
         writers, seen, moves = found["writers"], found["seen"], found["moves"]
-        stored = stage.rows(
+        stored = stage.fetch_rows(
             "SELECT subject, version FROM events WHERE org = %(org)s AND NOT livemode ORDER BY position",
             org=mover.tenant.org,
         )
@@ -89,7 +91,7 @@ def test_nothing_is_missing_out_of_order_or_elsewhere(stage: Stage, tenants: dic
         assert neighbour.api.call("GET", "/v1/sources").status == 200
 
 
-def _run(stage: Stage, work: Callable[[Dependencies], Awaitable[None]]) -> None:
+def _run(stage: ServiceProcesses, work: Callable[[Dependencies], Awaitable[None]]) -> None:
     """With a container on the stage's settings; on a busy machine moving takes minutes."""
 
     async def main() -> None:
@@ -100,7 +102,7 @@ def _run(stage: Stage, work: Callable[[Dependencies], Awaitable[None]]) -> None:
 
 
 async def _moved_while_used(
-    stage: Stage, container: Dependencies, mover: Tenancy
+    stage: ServiceProcesses, container: Dependencies, mover: Tenancy
 ) -> tuple[Any, Writers, list[MoveResult]]:
     sources = [builders.source() for _ in range(3)]
     async with container[UnitOfWork].begin(mover.tenant, builders.CALL) as tx:
@@ -133,7 +135,7 @@ async def _moved_while_used(
     return [follower.seen for follower in followers], writers, moves
 
 
-def _holds_alone(stage: Stage, tenants: dict[str, list[Tenancy]], mover: Tenancy, count: int) -> None:
+def _holds_alone(stage: ServiceProcesses, tenants: dict[str, list[Tenancy]], mover: Tenancy, count: int) -> None:
     """What is left at the old node is cleared away there by and by."""
     home = home_of(stage, mover.tenant.org)
     assert counted(stage, home, "events", mover.tenant.org) == count
@@ -142,14 +144,14 @@ def _holds_alone(stage: Stage, tenants: dict[str, list[Tenancy]], mover: Tenancy
 
 
 def _delivered(at: ReceiverClient, one: Any, count: int) -> None:
-    got = one.gets(count, within=60)
+    got = one.wait_for_received(count, within=60)
     ids = Counter(each.event["id"] for each in got)
     assert len(ids) == count, "every event is delivered at least once"
 
 
 @pytest.mark.asyncio
-async def test_a_stale_route_raises_and_the_next_try_is_right(stage: Stage) -> None:
-    tenancy = await asyncio.to_thread(stage.organisation)
+async def test_a_stale_route_raises_and_the_next_try_is_right(stage: ServiceProcesses) -> None:
+    tenancy = await asyncio.to_thread(stage.create_organisation)
     pool, tenant = Pool(stage.database_url, size=2), tenancy.tenant
     counting = "SELECT count(*) FROM jobs WHERE org = %(org)s AND livemode = %(livemode)s"
     adding = (
@@ -174,8 +176,8 @@ async def test_a_stale_route_raises_and_the_next_try_is_right(stage: Stage) -> N
 
 
 @pytest.mark.asyncio
-async def test_where_it_cannot_go(stage: Stage) -> None:
-    tenancy = await asyncio.to_thread(stage.organisation)
+async def test_where_it_cannot_go(stage: ServiceProcesses) -> None:
+    tenancy = await asyncio.to_thread(stage.create_organisation)
     home = await asyncio.to_thread(home_of, stage, tenancy.tenant.org)
     async with connect_to_coordinator(stage.database_url) as cluster:
         for where, words in ((home, "already"), ("nowhere:1", "not a node")):
@@ -184,7 +186,7 @@ async def test_where_it_cannot_go(stage: Stage) -> None:
 
 
 @pytest.mark.asyncio
-async def test_rebalancing_ends(stage: Stage) -> None:
+async def test_rebalancing_ends(stage: ServiceProcesses) -> None:
     async with connect_to_coordinator(stage.database_url) as cluster:
         await rebalance_shards(cluster, lambda line: None)
         assert await rebalance_shards(cluster, lambda line: None) == 0

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Stage, Tenancy, eventually, free_port
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port, wait_until
 from tests.flows.test_account_races import test_two_first_codes_of_an_app  # noqa: F401  the same on a cluster
 from tests.flows.test_console import test_a_file_is_dropped_looked_at_connected_and_read  # noqa: F401
 from tests.flows.test_operators import (  # noqa: F401
@@ -19,30 +19,30 @@ from tests.flows.test_operators import (  # noqa: F401
     test_who_leaves_leaves_nothing_behind,
 )
 from tests.flows.test_usage import test_a_run_counts_what_it_made_or_changed  # noqa: F401
-from tests.support.citus import cluster_database, drop
-from tests.support.forkserver import joinery
+from tests.support.citus import create_cluster_database, drop_database
+from tests.support.forkserver import run_joinery
 
 
 @pytest.fixture
-def fjord(stage: Stage) -> Tenancy:
+def fjord(stage: ServiceProcesses) -> Tenancy:
     """A new organisation's live data."""
-    return stage.organisation()
+    return stage.create_organisation()
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """A service of this module's own, whose processes are stopped and started."""
-    address = asyncio.run(cluster_database("operated"))
-    made = Stage(address, tmp_path_factory.mktemp("operated"))
+    address = asyncio.run(create_cluster_database("operated"))
+    made = ServiceProcesses(address, tmp_path_factory.mktemp("operated"))
     try:
         yield made
     finally:
         made.stop()
-        asyncio.run(drop(address))
+        asyncio.run(drop_database(address))
 
 
-def _answered(stage: Stage, *words: object) -> Any:
-    done = joinery(*words, "--json", env=stage.env)
+def _answered(stage: ServiceProcesses, *words: object) -> Any:
+    done = run_joinery(*words, "--json", env=stage.env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -58,29 +58,29 @@ def test_products_are_merged_and_parted_on_every_node(tenants: dict[str, list[Te
     for api in (there[0].api for there in tenants.values()):
         mine = []
         for vendor in ("one", "two"):
-            source = api.source("push", config={"currency": "usd"})
-            assert api.ended(api.push(source, [_record("V-1", vendor)])["id"])["status"] == "succeeded"
+            source = api.create_source("push", config={"currency": "usd"})
+            assert api.wait_for_end(api.push(source, [_record("V-1", vendor)])["id"])["status"] == "succeeded"
             mine.append(source)
-        pair = eventually(lambda api=api: api.whole("/v1/match-pairs"), "they are matched")[0]  # type: ignore[misc]
+        pair = wait_until(lambda api=api: api.list_all("/v1/match-pairs"), "they are matched")[0]  # type: ignore[misc]
         if pair["status"] == "open":
             pair = api.post(f"/v1/match-pairs/{pair['id']}/merge")
         of_both = {
-            key for source in mine for key in [product["id"] for product in api.whole("/v1/products", source=source)]
+            key for source in mine for key in [product["id"] for product in api.list_all("/v1/products", source=source)]
         }
         assert len(of_both) == 1, "both sources are of one product"
-        for merge in reversed(api.whole("/v1/merges", status="applied")):
+        for merge in reversed(api.list_all("/v1/merges", status="applied")):
             assert api.call("POST", f"/v1/merges/{merge['id']}/undo").status in (200, 409)
-        assert api.whole("/v1/merges", status="applied") == []
-        assert sum(len(api.whole("/v1/products", source=source)) for source in mine) == 2
+        assert api.list_all("/v1/merges", status="applied") == []
+        assert sum(len(api.list_all("/v1/products", source=source)) for source in mine) == 2
 
 
-def test_it_is_exported_audited_and_looked_over(stage: Stage, tenants: dict[str, list[Tenancy]]) -> None:
+def test_it_is_exported_audited_and_looked_over(stage: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
     for tenancy in (there[1] for there in tenants.values()):
         api = tenancy.api
-        source = api.source("file", config={"currency": "usd"})
-        assert api.upload(source, catalogue(5))["status"] == "succeeded"
+        source = api.create_source("file", config={"currency": "usd"})
+        assert api.import_file(source, build_catalogue(5))["status"] == "succeeded"
         created = api.post("/v1/exports", {"kind": "products"})
-        done = eventually(
+        done = wait_until(
             lambda api=api, created=created: (
                 (found := api.get(f"/v1/exports/{created['id']}"))["status"] == "succeeded" and found
             ),  # type: ignore[misc]
@@ -93,12 +93,12 @@ def test_it_is_exported_audited_and_looked_over(stage: Stage, tenants: dict[str,
     assert findings["database"] == "ok"
 
 
-def test_it_comes_back_from_a_backup_and_under_another_secret(own: Stage, tmp_path: Path) -> None:
-    worker, api = own.start("worker"), own.api()
-    tenancies = [own.organisation() for _ in range(4)]
+def test_it_comes_back_from_a_backup_and_under_another_secret(own: ServiceProcesses, tmp_path: Path) -> None:
+    worker, api = own.start("worker"), own.start_api()
+    tenancies = [own.create_organisation() for _ in range(4)]
     for tenancy in tenancies:
-        source = tenancy.api.source("file", config={"currency": "usd"})
-        assert tenancy.api.upload(source, catalogue(4))["status"] == "succeeded"
+        source = tenancy.api.create_source("file", config={"currency": "usd"})
+        assert tenancy.api.import_file(source, build_catalogue(4))["status"] == "succeeded"
         hook = {"url": "https://receiver.example/", "event_types": ["*"]}
         tenancy.api.post("/v1/webhook-endpoints", hook)
     before = [tenancy.api.get("/v1/products") for tenancy in tenancies]
@@ -106,28 +106,30 @@ def test_it_comes_back_from_a_backup_and_under_another_secret(own: Stage, tmp_pa
     own.stop(worker, api)
     former = own.env["JOINERY_SECRET"]
     own.env |= {"JOINERY_SECRET": secrets.token_hex(20), "JOINERY_SECRET_FORMER": former}
-    worker, scheduler, api = own.start("worker"), own.start("scheduler"), own.api()
-    eventually(lambda: _answered(own, "secret", "status")["retirable"], "all is sealed anew", within=60, every=0.5)
+    worker, scheduler, api = own.start("worker"), own.start("scheduler"), own.start_api()
+    wait_until(lambda: _answered(own, "secret", "status")["retirable"], "all is sealed anew", within=60, every=0.5)
     assert _answered(own, "secret", "retire")["retired"]
     assert [tenancy.api.get("/v1/products") for tenancy in tenancies] == before
     own.stop(worker, scheduler, api)
 
-    empty = asyncio.run(cluster_database("restored", distributed=False, migrated=False))
-    again = Stage(empty, tmp_path, {"JOINERY_SECRET": former, "JOINERY_OBJECTS_URL": (tmp_path / "objects").as_uri()})
+    empty = asyncio.run(create_cluster_database("restored", distributed=False, migrated=False))
+    again = ServiceProcesses(
+        empty, tmp_path, {"JOINERY_SECRET": former, "JOINERY_OBJECTS_URL": (tmp_path / "objects").as_uri()}
+    )
     try:
         assert _answered(again, "restore", tmp_path / "whole")["tables"] == report["tables"]
-        done = joinery("cluster", "init", "--shards", "4", env=again.env)
+        done = run_joinery("cluster", "init", "--shards", "4", env=again.env)
         assert done.returncode == 0, done.stderr
         again.port = free_port()
         again.env["JOINERY_PORT"] = str(again.port)
         again.start("worker")
-        again.api()
+        again.start_api()
         for tenancy, products in zip(tenancies, before, strict=True):
             restored = type(tenancy.api)(again.port, tenancy.api.secret)
             assert restored.get("/v1/products") == products
-            source = restored.source("file", config={"currency": "usd"})
-            assert restored.upload(source, catalogue(2, first=50))["status"] == "succeeded"
+            source = restored.create_source("file", config={"currency": "usd"})
+            assert restored.import_file(source, build_catalogue(2, first=50))["status"] == "succeeded"
         assert _answered(again, "audit", "verify")["whole"]
     finally:
         again.stop()
-        asyncio.run(drop(empty))
+        asyncio.run(drop_database(empty))

@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.receiver_client import ReceiverClient
 from tests.citus.homes import counted, home_of
-from tests.flows.feeds import catalogue, record, stock
-from tests.flows.stage import Stage, Tenancy
-from tests.support.receiver import hook, receiver
+from tests.flows.feeds import build_catalogue, build_record, build_stock_sheet
+from tests.flows.service_processes import ServiceProcesses, Tenancy
+from tests.support.webhook_endpoints import create_endpoint, run_receiver
 
 PRODUCTS, VARIANTS = 30, 2
 OFFERS = PRODUCTS * VARIANTS
@@ -18,28 +18,30 @@ Tenants = dict[str, list[Tenancy]]
 
 
 @pytest.fixture(scope="module")
-def at(stage: Stage) -> Iterator[ReceiverClient]:
+def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver; every endpoint has a path of its own."""
-    with receiver(stage) as client:
+    with run_receiver(stage) as client:
         yield client
 
 
-def test_a_feed_is_taken_in_read_followed_and_delivered(stage: Stage, tenants: Tenants, at: ReceiverClient) -> None:
+def test_a_feed_is_taken_in_read_followed_and_delivered(
+    stage: ServiceProcesses, tenants: Tenants, at: ReceiverClient
+) -> None:
     every = [tenancy for there in tenants.values() for tenancy in there]
     assert len(tenants) >= 2 and len(every) >= 4
-    hooks = {tenancy.tenant.org: hook(tenancy.api, at, ("product.created",)) for tenancy in every}
+    hooks = {tenancy.tenant.org: create_endpoint(tenancy.api, at, ("product.created",)) for tenancy in every}
     for tenancy in every:
         api = tenancy.api
-        source = api.source("file", config={"currency": "usd"})
+        source = api.create_source("file", config={"currency": "usd"})
         for content in (
-            catalogue(PRODUCTS, VARIANTS),
-            catalogue(PRODUCTS, VARIANTS, price=110),
-            stock(PRODUCTS, VARIANTS),
+            build_catalogue(PRODUCTS, VARIANTS),
+            build_catalogue(PRODUCTS, VARIANTS, price=110),
+            build_stock_sheet(PRODUCTS, VARIANTS),
         ):
-            assert api.upload(source, content)["status"] == "succeeded"
-        assert len(api.whole("/v1/products")) == PRODUCTS and len(api.whole("/v1/offers")) == OFFERS
-        assert len(api.whole("/v1/products", q="walnut")) == sum(n % 4 == 1 for n in range(PRODUCTS))
-        assert len(api.whole("/v1/products", brand="fermob", source=source)) == PRODUCTS // 3
+            assert api.import_file(source, content)["status"] == "succeeded"
+        assert len(api.list_all("/v1/products")) == PRODUCTS and len(api.list_all("/v1/offers")) == OFFERS
+        assert len(api.list_all("/v1/products", q="walnut")) == sum(n % 4 == 1 for n in range(PRODUCTS))
+        assert len(api.list_all("/v1/products", brand="fermob", source=source)) == PRODUCTS // 3
         count_by_type = Counter(event["type"] for event in changes(tenancy))
         assert count_by_type["product.created"] == PRODUCTS and count_by_type["offer.created"] == OFFERS
         assert count_by_type["offer.changed"] >= 2 * OFFERS
@@ -49,7 +51,7 @@ def test_a_feed_is_taken_in_read_followed_and_delivered(stage: Stage, tenants: T
             rows = counted(stage, name, "products", tenancy.tenant.org)
             assert rows == (PRODUCTS if name == node else 0), "each node holds its own tenants alone"
     for org, one in hooks.items():
-        got = one.gets(PRODUCTS, within=60)
+        got = one.wait_for_received(PRODUCTS, within=60)
         assert len(got) == PRODUCTS and {each.event["tenant_id"] for each in got} == {org}
 
 
@@ -68,13 +70,13 @@ def changes(tenancy: Tenancy) -> list[dict[str, str]]:
 def test_a_pushed_record_is_there(tenants: Tenants) -> None:
     for there in tenants.values():
         api = there[1].api
-        source = api.source("push", config={"currency": "usd"})
-        assert api.ended(api.push(source, [record("a"), record("b")])["id"])["status"] == "succeeded"
-        assert len(api.whole("/v1/products", source=source)) == 2
+        source = api.create_source("push", config={"currency": "usd"})
+        assert api.wait_for_end(api.push(source, [build_record("a"), build_record("b")])["id"])["status"] == "succeeded"
+        assert len(api.list_all("/v1/products", source=source)) == 2
 
 
 def test_no_node_reads_tenants_of_another(tenants: Tenants) -> None:
     (one, *_), (other, *_) = list(tenants.values())[:2]
-    product = one.api.source("push", config={"currency": "usd"})
+    product = one.api.create_source("push", config={"currency": "usd"})
     assert other.api.call("GET", f"/v1/sources/{product}").status == 404
     assert one.api.call("GET", f"/v1/sources/{product}").status == 200

@@ -11,7 +11,7 @@ import pytest
 from tests.clients.installed import at, node_home, python_home
 from tests.clients.programs import npm_install, run
 from tests.flows.conftest import fjord, stage
-from tests.flows.stage import Stage
+from tests.flows.service_processes import ServiceProcesses
 
 __all__ = ["at", "fjord", "node_home", "python_home", "stage"]
 
@@ -27,7 +27,7 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def description(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Path:
+def description(tmp_path_factory: pytest.TempPathFactory, stage: ServiceProcesses) -> Path:
     """The description, as the running service gives it."""
     path = tmp_path_factory.mktemp("description") / "openapi.json"
     run("curl", "-sf", "--compressed", f"http://127.0.0.1:{stage.port}/openapi.json", "-o", path, cwd=path.parent)
@@ -35,7 +35,7 @@ def description(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Path:
 
 
 @pytest.fixture
-def environment(stage: Stage) -> Iterator[dict[str, str]]:
+def environment(stage: ServiceProcesses) -> Iterator[dict[str, str]]:
     """What a program is told: where the service is, a key with all rights, and records to push."""
     product = {"external_id": "A", "title": "Halden oak table", "brand": "Lindgren"}
     offer = {"price": {"amount": "10.50", "currency": "usd"}, "quantity": 4, "location": "main"} | {
@@ -50,6 +50,6 @@ def environment(stage: Stage) -> Iterator[dict[str, str]]:
     yield {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
-        "JOINERY_KEY": stage.organisation().api.secret,
+        "JOINERY_KEY": stage.create_organisation().api.secret,
         "JOINERY_RECORDS": json.dumps([{"product": product, "variants": [variant]}]),
     }

@@ -10,19 +10,19 @@ import pytest
 from benchmarks.receiver_client import ReceiverClient
 from entrypoints.clients.distribution import TARBALL, WHEEL
 from tests.clients.programs import npm_install, run
-from tests.flows.stage import Stage
-from tests.support.receiver import receiver
+from tests.flows.service_processes import ServiceProcesses
+from tests.support.webhook_endpoints import run_receiver
 
 
 @pytest.fixture(scope="session")
-def at(stage: Stage) -> Iterator[ReceiverClient]:
+def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver of webhooks."""
-    with receiver(stage) as client:
+    with run_receiver(stage) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def python_home(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python_home(stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the Python package, installed from the running server; httpx is the environment's."""
     home = tmp_path_factory.mktemp("python")
     url = f"http://127.0.0.1:{stage.port}/docs/clients/{WHEEL}"
@@ -43,7 +43,7 @@ def python_home(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def node_home(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def node_home(stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the TypeScript package, installed from the running server, beside a compiler and a verifier."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Stage
-from tests.support.shipped_clients import unpacked_tarball
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import ServiceProcesses
+from tests.support.shipped_clients import unpack_tarball
 
 pytestmark = pytest.mark.clients
 STORY = """async ([baseUrl, key, feed]) => {
@@ -38,7 +38,7 @@ STORY = """async ([baseUrl, key, feed]) => {
 @pytest.fixture
 def page_address(tmp_path: Path) -> Iterator[str]:
     """An empty page, with the package beside it."""
-    unpacked_tarball(tmp_path)
+    unpack_tarball(tmp_path)
     (tmp_path / "v1" / "org").mkdir(parents=True)
     (tmp_path / "index.html").write_text("<!doctype html><title>A shop</title>")
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
@@ -51,16 +51,16 @@ def page_address(tmp_path: Path) -> Iterator[str]:
         server.server_close()
 
 
-def test_the_client_in_a_browser(stage: Stage, page_address: str) -> None:
+def test_the_client_in_a_browser(stage: ServiceProcesses, page_address: str) -> None:
     api: Any = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("there is no Chromium")
-    key = stage.organisation(livemode=False).api.secret
+    key = stage.create_organisation(livemode=False).api.secret
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(page_address)
-        answered = page.evaluate(STORY, [f"http://127.0.0.1:{stage.port}", key, catalogue(5).decode()])
+        answered = page.evaluate(STORY, [f"http://127.0.0.1:{stage.port}", key, build_catalogue(5).decode()])
         browser.close()
     assert answered == ["succeeded", 5, "Renamed", True, True, ["NotFound", True], ["JoineryError", None, True]]

@@ -11,14 +11,14 @@ import pytest
 
 from entrypoints.operations.tools import build_manifest
 from tests.clients.programs import npm_install, run
-from tests.flows.api import Api
-from tests.flows.stage import ROOT, Stage, eventually, free_port
+from tests.flows.api_client import ApiClient
+from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
 from tests.http.mcp import example_arguments
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
-MANIFEST = build_manifest(whole())
+MANIFEST = build_manifest(load_operation_table())
 PASSES = {
     "server-initialize",
     "ping",
@@ -44,9 +44,9 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("which", ["handshake", "stateless"])
-def test_every_tool_is_listed_and_called(stage: Stage, agents: Path, which: str) -> None:
-    fjord = stage.organisation()
-    source = fjord.api.source("push")
+def test_every_tool_is_listed_and_called(stage: ServiceProcesses, agents: Path, which: str) -> None:
+    fjord = stage.create_organisation()
+    source = fjord.api.create_source("push")
     given = {tool.name: example_arguments(tool) for tool in MANIFEST}
     for tool in MANIFEST:
         if tool.path.startswith("/v1/sources/{id}"):
@@ -62,14 +62,14 @@ def test_every_tool_is_listed_and_called(stage: Stage, agents: Path, which: str)
 
 
 @pytest.fixture
-def behind_a_proxy(stage: Stage, agents: Path) -> Iterator[str]:
+def behind_a_proxy(stage: ServiceProcesses, agents: Path) -> Iterator[str]:
     """The address of a proxy that signs for programs which cannot, in front of an API that goes by its address."""
     port, service = free_port(), free_port()
     address = f"http://127.0.0.1:{port}"
     api = ("-m", "entrypoints.cli.main", "api")
     started = stage.start("api-behind", api, JOINERY_PORT=str(service), JOINERY_BASE_URL=address)
-    eventually(lambda: Api(service, None).is_ready(), "the API is ready", within=40)
-    secret = str(stage.organisation().api.secret)
+    wait_until(lambda: ApiClient(service, None).is_ready(), "the API is ready", within=40)
+    secret = str(stage.create_organisation().api.secret)
     words = [str(agents / "node_modules/node/bin/node"), "signing.mjs", str(port), str(service)]
     with subprocess.Popen(words, cwd=agents, env={"JOINERY_KEY": secret}, stdout=subprocess.PIPE) as proxy:
         try:

@@ -10,8 +10,8 @@ import pytest
 
 from entrypoints.dependencies import Dependencies
 from tests.clients.programs import npm_install, run
-from tests.flows.stage import Stage
-from tests.support.oauth_apps import apps_of
+from tests.flows.service_processes import ServiceProcesses
+from tests.support.oauth_apps import create_apps
 
 pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
@@ -19,14 +19,14 @@ NODE = os.environ.get("NODE") or shutil.which("node") or "node"
 
 
 @pytest.fixture(scope="module")
-def service_environment(stage: Stage) -> dict[str, str]:
+def service_environment(stage: ServiceProcesses) -> dict[str, str]:
     """Where the service is, an app of each kind, and the cookie of somebody who is signed in."""
-    organisation = stage.organisation().organisation
+    organisation = stage.create_organisation().organisation
 
     async def make(parts: Dependencies) -> tuple[dict[str, Any], str]:
-        return await apps_of(parts, organisation)
+        return await create_apps(parts, organisation)
 
-    apps, cookie = stage.within(make)
+    apps, cookie = stage.run_with_dependencies(make)
     return {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_APPS": json.dumps(apps), "JOINERY_COOKIE": cookie}
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.receiver_client import ReceiverClient
 from tests.clients.programs import run
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.support.killed_followers import follow_across_kills
-from tests.support.receiver import hook
+from tests.support.webhook_endpoints import create_endpoint
 
 pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
@@ -29,11 +29,11 @@ def test_it_and_its_users_are_typed_strictly(python_home: Path) -> None:
 
 @pytest.mark.parametrize("story", ["story.py", "async_story.py"])
 def test_what_an_integrator_does(
-    stage: Stage, at: ReceiverClient, python_home: Path, tmp_path: Path, story: str
+    stage: ServiceProcesses, at: ReceiverClient, python_home: Path, tmp_path: Path, story: str
 ) -> None:
-    sandbox = stage.organisation(livemode=False)
+    sandbox = stage.create_organisation(livemode=False)
     file = tmp_path / "prices.csv"
-    file.write_bytes(catalogue(10))
+    file.write_bytes(build_catalogue(10))
     env = {
         "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
         "JOINERY_KEY": str(sandbox.api.secret),
@@ -45,19 +45,19 @@ def test_what_an_integrator_does(
 
 
 def test_followers_that_are_killed_miss_nothing(
-    stage: Stage, fjord: Tenancy, python_home: Path, tmp_path: Path
+    stage: ServiceProcesses, fjord: Tenancy, python_home: Path, tmp_path: Path
 ) -> None:
     argv = (sys.executable, str(HERE / "following.py"))
     follow_across_kills(stage, fjord, argv, tmp_path, PYTHONPATH=str(python_home))
 
 
-def test_what_was_delivered_is_verified(stage: Stage, at: ReceiverClient, python_home: Path) -> None:
-    one = hook(stage.organisation(livemode=False).api, at, ("*",))
-    one.test()
-    one.gets(1)
-    one.rotate(overlap_hours=1)
-    one.test()
-    received = one.gets(2)
+def test_what_was_delivered_is_verified(stage: ServiceProcesses, at: ReceiverClient, python_home: Path) -> None:
+    one = create_endpoint(stage.create_organisation(livemode=False).api, at, ("*",))
+    one.send_test_event()
+    one.wait_for_received(1)
+    one.rotate_secret(overlap_hours=1)
+    one.send_test_event()
+    received = one.wait_for_received(2)
     sys.path.insert(0, str(python_home))
     try:
         from joinery_client import WebhookVerificationError, verify_webhook

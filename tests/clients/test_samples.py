@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs.commands import read_blocks
-from tests.flows.feeds import catalogue
-from tests.flows.stage import ROOT, Stage, Tenancy, eventually
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import ROOT, ServiceProcesses, Tenancy, wait_until
 
 pytestmark = pytest.mark.clients
 FILES = ("docs/clients.md", "entrypoints/clients/python/METADATA.jinja", "entrypoints/clients/typescript/README.md")
@@ -51,12 +51,12 @@ def samples(language: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def sandbox(stage: Stage) -> Tenancy:
+def sandbox(stage: ServiceProcesses) -> Tenancy:
     """Some products, and offers that changed."""
-    made = stage.organisation(livemode=False)
-    source = made.api.source("file", config={"currency": "usd"})
-    for content in (catalogue(3), catalogue(3, price=120)):
-        assert made.api.upload(source, content)["status"] == "succeeded"
+    made = stage.create_organisation(livemode=False)
+    source = made.api.create_source("file", config={"currency": "usd"})
+    for content in (build_catalogue(3), build_catalogue(3, price=120)):
+        assert made.api.import_file(source, content)["status"] == "succeeded"
     return made
 
 
@@ -66,7 +66,7 @@ def printed(argv: tuple[str, ...], folder: Path, env: Mapping[str, str], endless
         process = subprocess.Popen(argv, cwd=folder, env={**os.environ, **env}, stdout=file, stderr=subprocess.STDOUT)
     try:
         if endless:
-            eventually(lambda: (folder / "printed").read_text() or process.poll() is not None, "it prints", 30)
+            wait_until(lambda: (folder / "printed").read_text() or process.poll() is not None, "it prints", 30)
             assert process.poll() is None, (folder / "printed").read_text()
         else:
             assert process.wait(60) == 0, (folder / "printed").read_text()
@@ -83,8 +83,10 @@ def check(code: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("file", "code"), samples("python"))
-def test_python(stage: Stage, sandbox: Tenancy, python_home: Path, tmp_path: Path, file: str, code: str) -> None:
-    (tmp_path / "prices.csv").write_bytes(catalogue(2))
+def test_python(
+    stage: ServiceProcesses, sandbox: Tenancy, python_home: Path, tmp_path: Path, file: str, code: str
+) -> None:
+    (tmp_path / "prices.csv").write_bytes(build_catalogue(2))
     env = {
         "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
         "JOINERY_KEY": str(sandbox.api.secret),
@@ -96,8 +98,10 @@ def test_python(stage: Stage, sandbox: Tenancy, python_home: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("file", "code"), samples("ts"))
-def test_typescript(stage: Stage, sandbox: Tenancy, node_home: Path, tmp_path: Path, file: str, code: str) -> None:
-    (tmp_path / "prices.csv").write_bytes(catalogue(2))
+def test_typescript(
+    stage: ServiceProcesses, sandbox: Tenancy, node_home: Path, tmp_path: Path, file: str, code: str
+) -> None:
+    (tmp_path / "prices.csv").write_bytes(build_catalogue(2))
     (tmp_path / "node_modules").symlink_to(node_home / "node_modules")
     (tmp_path / "sample.mjs").write_text(SCRIPT % (SECRET, "" if "const client" in code else CLIENT) + code)
     env = {

@@ -12,11 +12,11 @@ import pytest
 
 from benchmarks.receiver_client import ReceiverClient
 from tests.clients.programs import run
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Stage, Tenancy, free_port
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port
 from tests.support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from tests.support.killed_followers import follow_across_kills
-from tests.support.receiver import hook
+from tests.support.webhook_endpoints import create_endpoint
 
 pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
@@ -44,26 +44,30 @@ def test_it_and_its_users_are_typed_strictly(story: Path, node_home: Path) -> No
     assert story.exists()
 
 
-def test_what_an_integrator_does(stage: Stage, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
-    sandbox = stage.organisation(livemode=False)
+def test_what_an_integrator_does(stage: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
+    sandbox = stage.create_organisation(livemode=False)
     file = tmp_path / "prices.csv"
-    file.write_bytes(catalogue(10))
+    file.write_bytes(build_catalogue(10))
     env = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(sandbox.api.secret)}
     called = json.loads(run(NODE, str(story), str(file), at.url("/story.ts"), cwd=story.parent, **env))
     assert len({re.sub(r" \(.*", "", name) for name in called}) >= 20, called
 
 
-def test_followers_that_are_killed_miss_nothing(stage: Stage, fjord: Tenancy, story: Path, tmp_path: Path) -> None:
+def test_followers_that_are_killed_miss_nothing(
+    stage: ServiceProcesses, fjord: Tenancy, story: Path, tmp_path: Path
+) -> None:
     follow_across_kills(stage, fjord, (NODE, str(story.parent / "following.mjs")), tmp_path)
 
 
-def test_what_was_delivered_is_verified(stage: Stage, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
-    one = hook(stage.organisation(livemode=False).api, at, ("*",))
-    one.test()
-    one.gets(1)
-    one.rotate(overlap_hours=1)
-    one.test()
-    first, second = one.gets(2)
+def test_what_was_delivered_is_verified(
+    stage: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path
+) -> None:
+    one = create_endpoint(stage.create_organisation(livemode=False).api, at, ("*",))
+    one.send_test_event()
+    one.wait_for_received(1)
+    one.rotate_secret(overlap_hours=1)
+    one.send_test_event()
+    first, second = one.wait_for_received(2)
     received = [
         {
             "body": found.body,
@@ -92,7 +96,7 @@ class Retrying:
 
 
 @pytest.fixture
-def retrying(stage: Stage, fjord: Tenancy, story: Path) -> Iterator[Retrying]:
+def retrying(stage: ServiceProcesses, fjord: Tenancy, story: Path) -> Iterator[Retrying]:
     with faulty_proxy(stage.port) as proxy:
         yield Retrying(proxy, fjord, story.parent)
 
@@ -102,7 +106,7 @@ def test_what_fails_in_passing_is_repeated_and_nothing_is_done_twice(retrying: R
     id = retrying.step("create", faults=(Fault(late=True), Fault(), refusal))
     keys = {headers["idempotency-key"] for _, _, headers in retrying.proxy.seen}
     assert len(retrying.proxy.seen) == 4 and len(keys) == 1
-    assert [one["id"] for one in retrying.tenancy.api.whole("/v1/sources")] == [id]
+    assert [one["id"] for one in retrying.tenancy.api.list_all("/v1/sources")] == [id]
     assert (
         retrying.step("read", faults=(Fault(429, {"Retry-After": "1"}, "rate_limited"), Fault(502), Fault()))
         == "organisation"

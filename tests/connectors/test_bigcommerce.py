@@ -10,7 +10,7 @@ from aiohttp import web
 from connectors.bigcommerce.connector import SPEC
 from connectors.sdk import Limits, Refused, RetryLater
 from connectors.sdk.testing import NOON, ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
-from tests.connectors.vendors import Vendor
+from tests.connectors.vendor_servers import Vendor
 
 CREDENTIALS = {"store": "abc123", "access_token": "token-0123456789"}
 SOFA: dict[str, Any] = {

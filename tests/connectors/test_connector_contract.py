@@ -10,10 +10,10 @@ from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
 from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from connectors.shopify.connector import SPEC as SHOPIFY
-from tests.connectors.made_workbooks import ods, xls, xlsb
 from tests.connectors.test_json_ld import SOFA, page
 from tests.connectors.test_merchant import RSS, item
 from tests.connectors.test_x12 import PRICES, STOCK, interchange
+from tests.connectors.workbook_writers import ods, xls, xlsb
 
 SHOP = "https://shop.example/products.json?limit=250&page="
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.connectors.apart import MIB, read_apart
+from tests.connectors.isolated_reading import MIB, read_apart
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -19,7 +19,7 @@ from connectors.sdk.testing import (
 )
 from connectors.shopify.admin import queries
 from connectors.shopify.admin.connector import SPEC
-from tests.connectors.vendors import Vendor
+from tests.connectors.vendor_servers import Vendor
 
 CREDENTIALS = {"shop": "acme.myshopify.com", "access_token": "shpat_0123456789abcdef"}
 PRODUCT, VARIANT = "gid://shopify/Product/7", "gid://shopify/ProductVariant/71"

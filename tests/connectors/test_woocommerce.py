@@ -10,7 +10,7 @@ from aiohttp import web
 from connectors.sdk import BadData, Limits, Refused, RetryLater
 from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from connectors.woocommerce.connector import SPEC
-from tests.connectors.vendors import Vendor
+from tests.connectors.vendor_servers import Vendor
 
 CREDENTIALS = {"consumer_key": "ck_0123456789", "consumer_secret": "cs_9876543210"}
 CATEGORIES = [

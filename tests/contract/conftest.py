@@ -11,7 +11,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support.backend import Backend
 from tests.support.citus import GIVEN, ON_CLUSTER
 from tests.support.postgres import postgres_backend
-from tests.support.settable import settable_backend
+from tests.support.settable_database import settable_backend
 
 _OTHERS = (("server", os.environ.get("JOINERY_TEST_SERVER")), ("citus", GIVEN))
 BACKENDS = ["citus"] if ON_CLUSTER else ["postgres", *(name for name, given in _OTHERS if given)]

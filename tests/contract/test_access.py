@@ -14,7 +14,7 @@ from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.walking import check_both_ways
+from tests.support.pagination import check_pagination
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -125,7 +125,7 @@ async def test_keys_are_listed_by_mode(backend: Backend) -> None:
         async with backend.uow.begin_reading(tenant) as tx:
             return await tx[KeyStore].page(page_request)
 
-    await check_both_ways(fetch, [theirs, *keys[:0:-1]], lambda key: key.id)
+    await check_pagination(fetch, [theirs, *keys[:0:-1]], lambda key: key.id)
     async with backend.uow.begin_reading(tenant) as tx:
         [ended] = (await tx[KeyStore].page(PageRequest(), revoked=True)).items
         assert ended.id == keys[0].id and ended.revoked_at is not None

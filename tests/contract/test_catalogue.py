@@ -16,7 +16,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.support import builders, catalogues, filters
 from tests.support.backend import Backend
-from tests.support.walking import Fetch, check_both_ways, check_inserts, walk
+from tests.support.pagination import Fetch, check_insertions, check_pagination, collect_items
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -53,13 +53,13 @@ def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[Of
 
 async def _found(backend: Backend, tenant: Tenant, **filter: object) -> list[str]:
     fetch = products_of(backend, tenant, ProductFilter(**filter))  # type: ignore[arg-type]
-    return [document.id for document in await walk(fetch, 100)]
+    return [document.id for document in await collect_items(fetch, 100)]
 
 
 async def test_a_document_is_the_whole_product(backend: Backend, tenant: Tenant) -> None:
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Söta bord", "brand": "Öst"})
     offer = builders.offer(builders.variant(product, "k/1", data={"sku": "A-1", "axes": {"finish": "oiled"}}))
-    await catalogues.add(backend.uow, tenant, product)
+    await catalogues.add_products(backend.uow, tenant, product)
     async with backend.uow.begin_reading(tenant) as tx:
         document = await tx[CatalogueStore].get_product(product.id)
         assert await tx[CatalogueStore].get_product("prod_0000000000000000000000") is None
@@ -75,7 +75,7 @@ async def test_a_document_is_the_whole_product(backend: Backend, tenant: Tenant)
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
     product = builders.product(SOURCES[0], "cat_1", "k")
     builders.offer(builders.variant(product, "k/1"))
-    await catalogues.add(backend.uow, tenant, product)
+    await catalogues.add_products(backend.uow, tenant, product)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx[CatalogueStore].get_product(product.id) is None
@@ -90,7 +90,7 @@ async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:
     org = await backend.organisation()
     tenant = Tenant(org.id, False)
     product = builders.product(SOURCES[0], org.catalogues[1], "k")
-    await catalogues.add(backend.uow, tenant, product)
+    await catalogues.add_products(backend.uow, tenant, product)
     assert await _found(backend, tenant, catalogue=org.catalogues[1]) == [product.id]
     assert await _found(backend, tenant, catalogue=org.catalogues[0]) == []
     assert await _found(backend, tenant, catalogue="cat_0000000000000000000000") == []
@@ -118,7 +118,7 @@ async def test_search(backend: Backend, tenant: Tenant, q: str, found: bool) -> 
     product = builders.product(SOURCES[0], "cat_1", "k", data=data)
     builders.variant(product, "k/1", data={"sku": "AB-12/c"})
     builders.variant(product, "k/2", data={"mpn": "77.X"})
-    await catalogues.add(
+    await catalogues.add_products(
         backend.uow, tenant, product, builders.product(SOURCES[0], "cat_1", "l", data={"title": "Lamp"})
     )
     assert await _found(backend, tenant, q=q) == ([product.id] if found else [])
@@ -128,7 +128,7 @@ async def test_category_filter_includes_what_is_below(backend: Backend, tenant: 
     deep = next(entry for entry in categories.category_by_id().values() if len(entry.ancestors) == 2)
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Sofa", "category": deep.id})
     top = builders.product(SOURCES[0], "cat_1", "l", data={"title": "Seat", "category": deep.ancestors[0]})
-    await catalogues.add(backend.uow, tenant, product, top)
+    await catalogues.add_products(backend.uow, tenant, product, top)
     assert await _found(backend, tenant, category=deep.id) == [product.id]
     assert await _found(backend, tenant, category=deep.ancestors[1]) == [product.id]
     assert await _found(backend, tenant, category=deep.ancestors[0]) == _newest([product, top])
@@ -144,7 +144,7 @@ async def test_random_products_under_random_filters(backend: Backend, seed: int)
     for number, moment in enumerate(moments):
         source = SOURCES[number % 2]
         new = [catalogues.random_product(dice, source, org.catalogues[0], f"{number}/{n}") for n in range(12)]
-        held += await catalogues.add(backend.uow, tenant, *new, now=moment)
+        held += await catalogues.add_products(backend.uow, tenant, *new, now=moment)
     for _ in range(25):
         filter = catalogues.random_product_filter(dice, held, [*moments, moments[-1] + timedelta(seconds=1)])
         expected = _newest([product for product in held if filters.matches(product, filter)])
@@ -152,10 +152,10 @@ async def test_random_products_under_random_filters(backend: Backend, seed: int)
             expected = []
         fetch = products_of(backend, tenant, filter)
         limit = dice.choice([1, 3, 10, 100])
-        assert [document.id for document in await walk(fetch, limit)] == expected, filter
+        assert [document.id for document in await collect_items(fetch, limit)] == expected, filter
         if expected:
             start = dice.choice(expected)
-            back = await walk(fetch, limit, start=start, backwards=True)
+            back = await collect_items(fetch, limit, start=start, backwards=True)
             assert [document.id for document in back] == expected[: expected.index(start)], filter
 
 
@@ -170,12 +170,12 @@ async def test_random_offers_under_random_filters(backend: Backend, seed: int) -
         new = [
             catalogues.random_product(dice, SOURCES[number % 2], org.catalogues[0], f"{number}/{n}") for n in range(12)
         ]
-        held += await catalogues.add(backend.uow, tenant, *new, now=moment)
+        held += await catalogues.add_products(backend.uow, tenant, *new, now=moment)
     offers = {o.id: (o, variant, product) for product in held for variant in product.variants for o in variant.offers}
     for _ in range(25):
         filter = catalogues.random_offer_filter(dice, held, moments)
         expected = [id for id in sorted(offers, reverse=True) if filters.offer_matches(*offers[id], filter)]
-        lines = await walk(offers_of(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
+        lines = await collect_items(offers_of(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
         assert [line.offer.id for line in lines] == expected, filter
 
 
@@ -194,36 +194,36 @@ async def test_an_offer_line_names_its_variant_and_product(backend: Backend, ten
         withdrawn_at=builders.MOMENT,
     )
     other = builders.offer(builders.variant(bare, "bare/1", data={}))
-    await catalogues.add(backend.uow, tenant, bare, full)
-    lines = {line.offer.id: line for line in await walk(offers_of(backend, tenant, OfferFilter()), 100)}
+    await catalogues.add_products(backend.uow, tenant, bare, full)
+    lines = {line.offer.id: line for line in await collect_items(offers_of(backend, tenant, OfferFilter()), 100)}
     assert lines[offer.id] == OfferLine(offer, "cat_1", "Table", "A-1", "full", "full/1")
     assert lines[other.id] == OfferLine(other, "cat_1", None, None, "bare", "bare/1")
 
 
 async def test_pages_are_stable_while_products_are_added(backend: Backend, tenant: Tenant) -> None:
     products = [builders.product(SOURCES[0], "cat_1", str(number)) for number in range(11)]
-    await catalogues.add(backend.uow, tenant, *products)
+    await catalogues.add_products(backend.uow, tenant, *products)
 
     async def insert() -> None:
-        await catalogues.add(backend.uow, tenant, builders.product(SOURCES[0], "cat_1", new_id("prod")))
+        await catalogues.add_products(backend.uow, tenant, builders.product(SOURCES[0], "cat_1", new_id("prod")))
 
     fetch = products_of(backend, tenant, ProductFilter(brand="lindgren"))
-    expected = await walk(fetch, 100)
+    expected = await collect_items(fetch, 100)
     assert [document.id for document in expected] == _newest(products)
-    await check_both_ways(fetch, expected, _id)
-    await check_inserts(fetch, insert, expected, _id)
+    await check_pagination(fetch, expected, _id)
+    await check_insertions(fetch, insert, expected, _id)
 
 
 async def test_codes_are_those_that_a_variant_has_now(backend: Backend, tenant: Tenant) -> None:
     product = builders.product(SOURCES[0], "cat_1", "k")
     variant = builders.variant(product, "k/1", data={"sku": "A-1", "gtin": "4006381333931", "mpn": "M"})
     builders.offer(variant)
-    await catalogues.add(backend.uow, tenant, product)
+    await catalogues.add_products(backend.uow, tenant, product)
     assert await _found(backend, tenant, gtin=["04006381333931"], sku=["A-1"], mpn=["M"]) == [product.id]
     changed = replace(variant, data={"sku": "a1", "gtin": "96385074"})
     product.variants = [changed]
     batch = Batch(changed_variants=[changed], touched={product.id: product})
-    await catalogues.store(backend.uow, tenant, batch, catalogues.whole(SOURCES[0]))
+    await catalogues.store_batch(backend.uow, tenant, batch, catalogues.full_key_range(SOURCES[0]))
     for gone in ({"gtin": ["4006381333931"]}, {"sku": ["A-1"]}, {"mpn": ["M"]}):
         assert await _found(backend, tenant, **gone) == []
     assert await _found(backend, tenant, gtin=["96385074"], sku=["a1"], external_id=["k/1"]) == [product.id]

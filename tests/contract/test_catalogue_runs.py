@@ -18,7 +18,7 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add, row_fingerprint, store, whole
+from tests.support.catalogues import add_products, full_key_range, row_fingerprint, store_batch
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -57,52 +57,58 @@ def _table(key: str = "k", source: str = SOURCE) -> Product:
 
 
 async def test_fingerprints_distinguish_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
-    key_range = whole(SOURCE)
+    key_range = full_key_range(SOURCE)
     assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _diff(changed={"a", "b"})
-    await store(
+    await store_batch(
         uow, tenant, Batch(fingerprints=[row_fingerprint("a"), row_fingerprint("b"), row_fingerprint("c")]), key_range
     )
     found = await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"2"), ("d", b"1"))
     assert found == _diff(changed={"b", "d"}, absent={"c"}, unchanged_count=1)
-    await store(uow, tenant, Batch(absent_keys=["c"]), key_range)
+    await store_batch(uow, tenant, Batch(absent_keys=["c"]), key_range)
     assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _diff(
         still_absent={"c"}, unchanged_count=2
     )
     assert (await _compare(uow, tenant, key_range, ("c", b"1"))).returned == {"c"}
     assert (await _compare(uow, tenant, key_range, ("c", b"2"))).changed == {"c"}
-    await store(uow, tenant, Batch(fingerprints=[row_fingerprint("c")]), key_range)
+    await store_batch(uow, tenant, Batch(fingerprints=[row_fingerprint("c")]), key_range)
     assert (await _compare(uow, tenant, key_range, ("c", b"1"))).unchanged_count == 1
 
 
 async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
-    key_range = whole(SOURCE)
-    await store(uow, tenant, Batch(fingerprints=[row_fingerprint("a")]), key_range)
+    key_range = full_key_range(SOURCE)
+    await store_batch(uow, tenant, Batch(fingerprints=[row_fingerprint("a")]), key_range)
     for _ in range(3):
         found = await _compare(uow, tenant, key_range)
         assert found.absent | found.still_absent == {"a"}
-        await store(uow, tenant, Batch(absent_keys=["a"]), key_range)
+        await store_batch(uow, tenant, Batch(absent_keys=["a"]), key_range)
     assert await _compare(uow, tenant, key_range) == _diff()
     assert await _compare(uow, tenant, key_range, ("a", b"1")) == _diff(returned={"a"})
 
 
 async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork, tenant: Tenant) -> None:
-    key_range, good, bad = whole(SOURCE), row_fingerprint("good"), replace(row_fingerprint("bad"), problem_count=3)
-    await store(uow, tenant, Batch(fingerprints=[good, bad]), key_range)
+    key_range, good, bad = (
+        full_key_range(SOURCE),
+        row_fingerprint("good"),
+        replace(row_fingerprint("bad"), problem_count=3),
+    )
+    await store_batch(uow, tenant, Batch(fingerprints=[good, bad]), key_range)
     assert (await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))).problem_count_by_key == {"bad": 3}
     changed = await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"2"))
     assert (changed.problem_count_by_key, changed.changed, changed.reappeared) == ({}, {"bad"}, set())
-    await store(uow, tenant, Batch(absent_keys=["good"]), key_range)
+    await store_batch(uow, tenant, Batch(absent_keys=["good"]), key_range)
     assert (await _compare(uow, tenant, key_range, ("good", b"2"), ("bad", b"1"))).reappeared == {"good"}
-    await store(uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), whole(OTHER))
+    await store_batch(
+        uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), full_key_range(OTHER)
+    )
     assert (await _compare(uow, tenant, key_range, ("bad", b"1"))).problem_count_by_key == {"bad": 3}
-    await store(uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), key_range)
+    await store_batch(uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), key_range)
     found = await _compare(uow, tenant, key_range, ("bad", b"1"))
     assert (found.changed, found.problem_count_by_key) == ({"bad"}, {})
 
 
 async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWork, tenant: Tenant) -> None:
     low, high = row_fingerprint("low", slot=10), row_fingerprint("high", slot=1000)
-    await store(uow, tenant, Batch(fingerprints=[low, high]), whole(SOURCE))
+    await store_batch(uow, tenant, Batch(fingerprints=[low, high]), full_key_range(SOURCE))
     async with uow.begin(tenant, CALL) as tx:
         assert (await tx[CatalogueStore].compare_fingerprints(SlotRange(SOURCE, "catalogue", 0, 1000), [])).absent == {
             "low"
@@ -110,14 +116,16 @@ async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWo
         assert (
             await tx[CatalogueStore].compare_fingerprints(SlotRange(SOURCE, "catalogue", 1000, 1001), [])
         ).absent == {"high"}
-        assert (await tx[CatalogueStore].compare_fingerprints(whole(SOURCE, "stock"), [low])).changed == {"low"}
-        assert (await tx[CatalogueStore].compare_fingerprints(whole(OTHER), [low])).changed == {"low"}
-        assert (await tx[CatalogueStore].compare_fingerprints(whole(SOURCE), [low, high])).unchanged_count == 2
+        assert (await tx[CatalogueStore].compare_fingerprints(full_key_range(SOURCE, "stock"), [low])).changed == {
+            "low"
+        }
+        assert (await tx[CatalogueStore].compare_fingerprints(full_key_range(OTHER), [low])).changed == {"low"}
+        assert (await tx[CatalogueStore].compare_fingerprints(full_key_range(SOURCE), [low, high])).unchanged_count == 2
 
 
 async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
-    [kept, other, _] = await add(uow, tenant, _table("k"), _table("l"), _table("m"))
-    await add(uow, tenant, _table("k", OTHER))
+    [kept, other, _] = await add_products(uow, tenant, _table("k"), _table("l"), _table("m"))
+    await add_products(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[CatalogueStore].load_products(SOURCE, ["k", "unknown"]) == {"k": kept}
         assert await tx[CatalogueStore].load_products(SOURCE, [], ["l/2"]) == {"l": other}
@@ -126,7 +134,7 @@ async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
-    [kept] = await add(uow, tenant, _table())
+    [kept] = await add_products(uow, tenant, _table())
     async with uow.begin(tenant, CALL) as tx:
         loaded = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
         loaded.status = "discontinued"
@@ -143,8 +151,8 @@ async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant
     builders.variant(two, "v3", data={"sku": "shared"})
     builders.variant(two, "AB1", data={})
     builders.offer(two.variants[1])
-    await add(uow, tenant, one, two)
-    await add(uow, tenant, _table("k", OTHER))
+    await add_products(uow, tenant, one, two)
+    await add_products(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
         found = await tx[CatalogueStore].load_variants(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
     assert {key: (product.key, variant.key) for key, (product, variant) in found.items()} == {
@@ -157,7 +165,7 @@ async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant
 
 
 async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _table())
+    await add_products(uow, tenant, _table())
     later = NOW + timedelta(hours=1)
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
@@ -179,7 +187,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
             new_offers=[extra],
             touched={product.id: product},
         )
-        await tx[CatalogueStore].save_batch(whole(SOURCE), batch, later)
+        await tx[CatalogueStore].save_batch(full_key_range(SOURCE), batch, later)
         await tx[EventLog].append([builders.event(product.id, type="product.updated")])
         assert [event.type for event in tx.recorded.events] == ["product.updated"]
     async with uow.begin(tenant, CALL) as tx:
@@ -209,7 +217,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _table())
+    await add_products(uow, tenant, _table())
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
     [offer, *others] = [offer for variant in product.variants for offer in variant.offers]
@@ -224,11 +232,11 @@ async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: 
             touched={product.id: product},
             availabilities_by_product={product.id: frozenset({"low_stock", "backorder"})},
         )
-        await tx[CatalogueStore].save_batch(whole(SOURCE), batch, NOW)
+        await tx[CatalogueStore].save_batch(full_key_range(SOURCE), batch, NOW)
         assert tx.recorded.events == []
     async with uow.begin(tenant, CALL) as tx:
         await tx[CatalogueStore].save_batch(
-            whole(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW
+            full_key_range(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW
         )
     assert product == given
     async with uow.begin_reading(tenant) as tx:
@@ -238,7 +246,7 @@ async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: 
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _table("k"), builders.product(SOURCE, "cat_1", "l"))
+    await add_products(uow, tenant, _table("k"), builders.product(SOURCE, "cat_1", "l"))
     async with uow.begin(tenant, CALL) as tx:
         products = await tx[CatalogueStore].load_products(SOURCE, ["k", "l"])
         old, new = products["k"], products["l"]
@@ -251,7 +259,7 @@ async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenan
         batch = Batch(
             changed_variants=[variant], changed_offers=list(variant.offers), touched={old.id: old, new.id: new}
         )
-        await tx[CatalogueStore].save_batch(whole(SOURCE), batch, NOW)
+        await tx[CatalogueStore].save_batch(full_key_range(SOURCE), batch, NOW)
     async with uow.begin(tenant, CALL) as tx:
         products = await tx[CatalogueStore].load_products(SOURCE, ["k", "l"])
         assert [entry.key for entry in products["l"].variants] == ["k/1"]
@@ -264,16 +272,18 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
             batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[row_fingerprint("k")])
-            await tx[CatalogueStore].save_batch(whole(SOURCE), batch, NOW)
+            await tx[CatalogueStore].save_batch(full_key_range(SOURCE), batch, NOW)
             raise NotFound
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[CatalogueStore].get_product(product.id) is None
-        assert (await tx[CatalogueStore].compare_fingerprints(whole(SOURCE), [row_fingerprint("k")])).changed == {"k"}
+        assert (
+            await tx[CatalogueStore].compare_fingerprints(full_key_range(SOURCE), [row_fingerprint("k")])
+        ).changed == {"k"}
 
 
 async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _table("k"), _table("l"))
-    await add(uow, tenant, _table("k", OTHER))
+    await add_products(uow, tenant, _table("k"), _table("l"))
+    await add_products(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[CatalogueStore].count_stated_offers(SOURCE, "catalogue") == 4
         assert await tx[CatalogueStore].count_stated_offers(SOURCE, "stock") == 4
@@ -286,7 +296,7 @@ async def test_stock_is_stated_under_the_fingerprints_own_key(uow: UnitOfWork, t
     product = builders.product(SOURCE, "cat_1", "k")
     builders.offer(builders.variant(product, "v1", data={"sku": "AB-1"}), location="east", stated_streams=STOCK_STREAM)
     builders.offer(builders.variant(product, "v2", data={"sku": "AB-2"}))
-    await add(uow, tenant, product)
+    await add_products(uow, tenant, product)
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[CatalogueStore].find_stated_offers(SOURCE, "stock", ["v1"]) == {("v1", "east")}
         assert await tx[CatalogueStore].find_stated_offers(SOURCE, "stock", ["ab1"]) == {("ab1", "east")}
@@ -294,12 +304,12 @@ async def test_stock_is_stated_under_the_fingerprints_own_key(uow: UnitOfWork, t
 
 
 async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
-    uow, key_range = backend.uow, whole(SOURCE)
+    uow, key_range = backend.uow, full_key_range(SOURCE)
     rows = {status: builders.product(SOURCE, "cat_1", status, status=status) for status in
             ("active", "probably_discontinued", "discontinued")}  # fmt: skip
-    await add(uow, tenant, *rows.values())
+    await add_products(uow, tenant, *rows.values())
     fingerprints = [row_fingerprint(status, product=product.id) for status, product in rows.items()]
-    await store(
+    await store_batch(
         uow, tenant, Batch(fingerprints=[*fingerprints, row_fingerprint("gone", product=new_id("prod"))]), key_range
     )
 
@@ -309,18 +319,18 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
             return {one.key for one in absences if compute_next_status(one, NOW + after)}
 
     for _ in range(2):
-        await store(uow, tenant, Batch(absent_keys=list(rows)), key_range)
+        await store_batch(uow, tenant, Batch(absent_keys=list(rows)), key_range)
     assert await due(timedelta(days=40)) == set()
-    await store(uow, tenant, Batch(absent_keys=list(rows)), key_range, NOW + timedelta(hours=1))
+    await store_batch(uow, tenant, Batch(absent_keys=list(rows)), key_range, NOW + timedelta(hours=1))
     assert await due(timedelta(hours=71)) == set()
     assert await due(timedelta(hours=72)) == {"active"}
     assert await due(timedelta(days=30)) == {"active", "probably_discontinued"}
-    await store(uow, tenant, Batch(fingerprints=fingerprints), key_range)
+    await store_batch(uow, tenant, Batch(fingerprints=fingerprints), key_range)
     assert await due(timedelta(days=40)) == set()
 
 
 async def test_an_item_as_its_source_keys_it(uow: UnitOfWork, tenant: Tenant) -> None:
-    [kept] = await add(uow, tenant, _table("k"))
+    [kept] = await add_products(uow, tenant, _table("k"))
     first, second = kept.variants
     async with uow.begin_reading(tenant) as tx:
         item = await tx[CatalogueStore].get_source_item(first.id)

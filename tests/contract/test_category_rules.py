@@ -25,7 +25,7 @@ from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add
+from tests.support.catalogues import add_products
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -42,8 +42,10 @@ def _product(key: str, *path: str, source: str = SOURCE, stated: str | None = No
 
 
 async def test_paths_are_counted_for_each_source_those_of_most_products_first(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4"))
-    await add(uow, tenant, _product("1", "A", source=OTHER))
+    await add_products(
+        uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4")
+    )
+    await add_products(uow, tenant, _product("1", "A", source=OTHER))
     async with uow.begin_reading(tenant) as tx:
         found = await tx[CatalogueStore].list_category_paths(SOURCE, 10, 100)
         assert (found.product_count_by_path, found.omitted_count) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
@@ -58,8 +60,8 @@ async def test_paths_are_counted_for_each_source_those_of_most_products_first(uo
 
 async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = _product("1", "A", category=CHAIRS, stated=SOFAS), _product("2")
-    await add(uow, tenant, first, second)
-    await add(uow, tenant, _product("1", "A", source=OTHER))
+    await add_products(uow, tenant, first, second)
+    await add_products(uow, tenant, _product("1", "A", source=OTHER))
     expected = sorted(
         [ProductCategory(first.id, "1", ("A",), CHAIRS, SOFAS), ProductCategory(second.id, "2", (), None, None)]
     )
@@ -105,7 +107,7 @@ async def test_refiling_writes_what_moves_alone_some_at_a_time(
     monkeypatch.setattr(category_rules, "READ_BATCH", 4)
     monkeypatch.setattr(category_rules, "WRITE_BATCH", 2)
     uow = backend.uow
-    await add(uow, tenant, *(_product(str(number), "A", "B") for number in range(7)), _product("other", "C"))
+    await add_products(uow, tenant, *(_product(str(number), "A", "B") for number in range(7)), _product("other", "C"))
     run = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), CHAIRS)))
     assert (run.status, run.stats, run.snapshot) == (RunStatus.SUCCEEDED, {"products_changed": 7}, None)
     async with uow.begin_reading(tenant) as tx:
@@ -122,7 +124,7 @@ async def test_refiling_writes_what_moves_alone_some_at_a_time(
 
 
 async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
-    await add(backend.uow, tenant, _product("1", "A"))
+    await add_products(backend.uow, tenant, _product("1", "A"))
     await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
     with pytest.raises(LeaseLost):
@@ -134,7 +136,7 @@ async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant
 async def test_a_run_that_fails_over_and_over_ends(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await add(backend.uow, tenant, _product("1", "A"))
+    await add_products(backend.uow, tenant, _product("1", "A"))
     run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
     monkeypatch.setattr(category_rules, "READ_BATCH", "many")  # something that nobody has foreseen

@@ -22,7 +22,7 @@ from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.checking import CheckDesk, check_desk
+from tests.support.check_harness import CheckHarness, create_check_harness
 
 pytestmark = pytest.mark.asyncio
 FEED = b"SKU,Title,Price,Cost,Qty\nA-1,Oak chair,100.50,50,7\nA-2,Ash chair,90,45,8\n"
@@ -30,14 +30,14 @@ PLACE = "default"
 PRICES = {"currency": "usd", "price": 10050, "cost": 5000}
 
 
-async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckDesk, str]:
+async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckHarness, str]:
     """A desk with two chairs, and the id of the first one's variant."""
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     assert (await desk.pull(FEED)).status == RunStatus.SUCCEEDED
-    return desk, (await desk.variants("A-1"))["A-1"]
+    return desk, (await desk.get_variant_ids("A-1"))["A-1"]
 
 
-async def _source(desk: CheckDesk) -> Source:
+async def _source(desk: CheckHarness) -> Source:
     async with desk.backend.uow.begin_reading(desk.tenant) as tx:
         found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
@@ -47,21 +47,21 @@ async def _source(desk: CheckDesk) -> Source:
 async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     before = await _source(desk)
-    check = await desk.check(variant, b"SKU,Qty,Price\nA-1,3,1.00\nA-2,0,1.00\n")
+    check = await desk.run_check(variant, b"SKU,Qty,Price\nA-1,3,1.00\nA-2,0,1.00\n")
     assert (check.status, check.variant, check.id[:4]) == (CheckStatus.SUCCEEDED, variant, "chk_")
     [result] = check.results
     assert (result.source, result.availability, result.quantity) == (desk.source.id, "low_stock", 3)
     assert result.failure is None and result.checked_at is not None
-    assert await desk.offers(variant) == {PLACE: PRICES | {"quantity": 3, "availability": "low_stock"}}
-    other = (await desk.variants("A-2"))["A-2"]
-    assert (await desk.offers(other))[PLACE]["quantity"] == 8, "rows of other items are passed over"
+    assert await desk.get_offers(variant) == {PLACE: PRICES | {"quantity": 3, "availability": "low_stock"}}
+    other = (await desk.get_variant_ids("A-2"))["A-2"]
+    assert (await desk.get_offers(other))[PLACE]["quantity"] == 8, "rows of other items are passed over"
     assert (
         desk.connectors.checked == [StockRequest("A-1", "A-1", "A-1")] and desk.connectors.tasks[-1].stream == "stock"
     )
-    run = await desk.run(check.runs[0])
+    run = await desk.get_run(check.runs[0])
     assert (run.trigger, run.stream, run.status) == (RunTrigger.STOCK_CHECK, Stream.STOCK, RunStatus.SUCCEEDED)
     assert (run.is_complete, run.snapshot, run.stats["offers_changed"]) == (False, None, 1)
-    [event] = await desk.events("offer.changed")
+    [event] = await desk.list_events("offer.changed")
     assert (event["data"]["facets"], event["correlation_id"]) == (["stock", "availability"], run.id)
     assert [one["path"] for one in event["data"]["fields"]] == ["availability", "quantity"]
     after = await _source(desk)
@@ -74,60 +74,60 @@ async def test_a_check_is_no_statement_of_a_stream_and_the_next_run_restates_the
 ) -> None:
     desk, variant = await _desk(backend, tenant)
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
-    await desk.check(variant, b"SKU,Qty\nA-1,3\n")
+    await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
     run = await desk.pull(FEED)
     assert "unchanged_feed" not in run.stats, "the very feed of the last run is read again"
     assert (run.stats["offers_changed"], run.stats["unchanged"]) == (1, 1)
-    assert await desk.offers(variant) == {PLACE: PRICES | {"quantity": 7, "availability": "in_stock"}}
+    assert await desk.get_offers(variant) == {PLACE: PRICES | {"quantity": 7, "availability": "in_stock"}}
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
     gone = await desk.pull(FEED.replace(b"A-1,Oak chair,100.50,50,7\n", b""))
     assert gone.stats["withdrawn"] == 1, "a complete run withdraws what no stream states"
-    check = await desk.check(variant, b"SKU,Qty\nA-1,3\n")
+    check = await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
     assert (check.results, check.status) == ([], CheckStatus.FAILED), "a withdrawn offer is none"
 
 
 async def test_a_feed_without_stock_leaves_what_was_checked(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     feed = b"SKU,Title,Price\nA-1,Oak chair,100\n"
     await desk.pull(feed)
-    variant = (await desk.variants("A-1"))["A-1"]
-    await desk.check(variant, b"SKU,Availability\nA-1,in stock\n")
-    assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "in_stock"}
+    variant = (await desk.get_variant_ids("A-1"))["A-1"]
+    await desk.run_check(variant, b"SKU,Availability\nA-1,in stock\n")
+    assert (await desk.get_offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "in_stock"}
     await desk.pull(feed)
-    assert (await desk.offers(variant))[PLACE]["availability"] == "in_stock", "the feed states no stock"
+    assert (await desk.get_offers(variant))[PLACE]["availability"] == "in_stock", "the feed states no stock"
 
 
 async def test_a_stock_stream_restates_its_stock_as_well(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     stock = b"SKU,Qty\nA-1,5\nA-2,6\n"
     await desk.pull(stock, Stream.STOCK)
-    await desk.check(variant, b"SKU,Qty\nA-1,2\n")
-    assert (await desk.offers(variant))[PLACE] == PRICES | {"quantity": 2, "availability": "low_stock"}
+    await desk.run_check(variant, b"SKU,Qty\nA-1,2\n")
+    assert (await desk.get_offers(variant))[PLACE] == PRICES | {"quantity": 2, "availability": "low_stock"}
     run = await desk.pull(stock, Stream.STOCK)
     assert (run.stats["offers_changed"], run.stats["unchanged"]) == (1, 1)
-    assert (await desk.offers(variant))[PLACE]["quantity"] == 5
+    assert (await desk.get_offers(variant))[PLACE]["quantity"] == 5
 
 
 async def test_an_answer_that_changes_nothing_leaves_no_trace(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
-    check = await desk.check(variant, b"SKU,Qty\nA-1,7\n")
-    assert check.status == CheckStatus.SUCCEEDED and await desk.events("offer.changed") == []
+    check = await desk.run_check(variant, b"SKU,Qty\nA-1,7\n")
+    assert check.status == CheckStatus.SUCCEEDED and await desk.list_events("offer.changed") == []
     assert (await _source(desk)).checked_at is None
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
 
 
 async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Qty,Warehouse\nA-1,Oak chair,100,7,East\nA-1,Oak chair,100,9,West\n")
-    variant = (await desk.variants("A-1"))["A-1"]
-    assert set(await desk.offers(variant)) == {"East", "West"}
-    check = await desk.check(variant, b"SKU,Qty,Warehouse\nA-1,0,East\nA-1,4,North\n")
-    stored = await desk.offers(variant)
+    variant = (await desk.get_variant_ids("A-1"))["A-1"]
+    assert set(await desk.get_offers(variant)) == {"East", "West"}
+    check = await desk.run_check(variant, b"SKU,Qty,Warehouse\nA-1,0,East\nA-1,4,North\n")
+    stored = await desk.get_offers(variant)
     assert {place: offer["quantity"] for place, offer in stored.items()} == {"East": 0, "West": 9}, "none is made"
     assert check.status == CheckStatus.SUCCEEDED
     results = sorted((one.quantity, one.failure.code if one.failure else None) for one in check.results)
     assert results == [(0, None), (9, "not_stated")]
-    [problem] = (await desk.run(check.runs[0])).problems
+    [problem] = (await desk.get_run(check.runs[0])).problems
     assert "West" in problem.detail
 
 
@@ -148,12 +148,12 @@ async def test_errors_are_reported_and_change_nothing(
 ) -> None:
     desk, variant = await _desk(backend, tenant)
     before = await _source(desk)
-    check = await desk.check(variant, answer)
+    check = await desk.run_check(variant, answer)
     [result] = check.results
     assert check.status == CheckStatus.FAILED and isinstance(result.failure, CheckFailure)
     assert (result.failure.code, result.quantity, result.checked_at) == (code, 7, None)
     assert await _source(desk) == before, "one item says nothing against its source"
-    assert (await desk.run(check.runs[0])).error is not None
+    assert (await desk.get_run(check.runs[0])).error is not None
 
 
 async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) -> None:
@@ -161,13 +161,13 @@ async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) 
     for changes, code in (({"connector": "csv"}, "not_checkable"), ({"status": "paused"}, "source_not_active")):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
             await tx[SourceStore].save(replace(desk.source, **changes))
-        check = await desk.begin(variant)
+        check = await desk.start_check(variant)
         assert (check.status, check.runs) == (CheckStatus.FAILED, [])
         assert check.results[0].failure is not None and check.results[0].failure.code == code
         assert check.results[0].quantity == 7
     for unknown in (new_id("var"), "var_x"):
         with pytest.raises(NotFound):
-            await desk.begin(unknown)
+            await desk.start_check(unknown)
     for outsider in (Tenant(tenant.org, not tenant.livemode), await backend.tenant()):
         with pytest.raises(NotFound):
             async with backend.uow.begin(outsider, builders.CALL) as tx:
@@ -178,7 +178,7 @@ async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) ->
     desk, variant = await _desk(backend, tenant)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[SourceStore].save_encrypted_credentials(desk.source.id, b"sealed")
-    check = await desk.check(variant, b"SKU,Qty\nA-1,3\n")
+    check = await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
     assert check.results[0].failure is not None and check.results[0].failure.code == "credentials_refused"
     assert desk.connectors.checked == []
 
@@ -187,24 +187,24 @@ async def test_one_waiting_check_serves_all_and_the_number_of_waiting_checks_is_
     backend: Backend, tenant: Tenant
 ) -> None:
     desk, variant = await _desk(backend, tenant)
-    first, second = await desk.begin(variant), await desk.begin(variant)
+    first, second = await desk.start_check(variant), await desk.start_check(variant)
     assert first.id != second.id and first.runs == second.runs
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         assert await tx[RunStore].find_open(desk.source.id) is None, "a pull is not refused for it"
         for _number in range(MAX_OPEN_CHECKS - 1):
             await tx[RunStore].add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
-    other = await desk.begin((await desk.variants("A-2"))["A-2"])
+    other = await desk.start_check((await desk.get_variant_ids("A-2"))["A-2"])
     assert other.results[0].failure is not None and other.results[0].failure.code == "too_many_checks"
-    assert (await desk.begin(variant)).runs == first.runs
+    assert (await desk.start_check(variant)).runs == first.runs
 
 
 async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     idle = replace(desk.service, pauses=(0.0,), sleep=asyncio.sleep)
-    check = await idle.wait_for_results(tenant, await desk.begin(variant))
+    check = await idle.wait_for_results(tenant, await desk.start_check(variant))
     assert (check.status, check.results[0].quantity, check.results[0].checked_at) == (CheckStatus.QUEUED, 7, None)
-    await desk.work()
+    await desk.process_jobs()
     again = await idle.wait_for_results(tenant, check)
     assert (again.id, again.status, again.results[0].quantity) == (check.id, CheckStatus.SUCCEEDED, 3)
 
@@ -212,79 +212,79 @@ async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Ba
 async def test_whoever_lost_the_job_writes_nothing(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
-    check = await desk.begin(variant)
+    check = await desk.start_check(variant)
     job = await _claimed(desk)
     with pytest.raises(LeaseLost):
-        await desk.execution()(replace(job, attempt=job.attempt - 1), asyncio.Event())
-    assert (await desk.offers(variant))[PLACE]["quantity"] == 7
-    await desk.execution()(job, asyncio.Event())
-    assert (await desk.run(check.runs[0])).status == RunStatus.SUCCEEDED
+        await desk.create_handler()(replace(job, attempt=job.attempt - 1), asyncio.Event())
+    assert (await desk.get_offers(variant))[PLACE]["quantity"] == 7
+    await desk.create_handler()(job, asyncio.Event())
+    assert (await desk.get_run(check.runs[0])).status == RunStatus.SUCCEEDED
 
 
 async def test_internal_errors_are_retried_and_then_reported(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     desk.connectors.stock = KeyError("a bug")
-    check = await desk.begin(variant)
+    check = await desk.start_check(variant)
     job = await _claimed(desk)
     with pytest.raises(KeyError):
-        await desk.execution()(job, asyncio.Event())
+        await desk.create_handler()(job, asyncio.Event())
     for _ in range(2):
         await backend.dispatch.release(job, backend.now())
         job = await _claimed(desk)
         with contextlib.suppress(KeyError):
-            await desk.execution()(job, asyncio.Event())
-    run = await desk.run(check.runs[0])
+            await desk.create_handler()(job, asyncio.Event())
+    run = await desk.get_run(check.runs[0])
     assert run.error is not None and run.error.code == "internal_error"
 
 
-async def _claimed(desk: CheckDesk) -> ClaimedJob:
+async def _claimed(desk: CheckHarness) -> ClaimedJob:
     where = f"{desk.tenant.org}/{build_source_lane(desk.source.id)}"
     [job] = await desk.backend.dispatch.claim(where, 1, timedelta(seconds=30))
     return job
 
 
 async def test_files_change_only_the_fields_that_they_have_columns_for(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Cost,Qty,Lead time (days),Carton width (in)\nA-1,Oak chair,100,60,4,21,30\n")
     await desk.pull(b"SKU,Qty\nA-1,7\n", Stream.STOCK)
-    variant = (await desk.variants("A-1"))["A-1"]
+    variant = (await desk.get_variant_ids("A-1"))["A-1"]
     every = {"currency": "usd", "price": 10000, "cost": 6000, "lead_time_days": 21}
-    assert (await desk.offers(variant))[PLACE] == every | {"quantity": 7, "availability": "in_stock"}
+    assert (await desk.get_offers(variant))[PLACE] == every | {"quantity": 7, "availability": "in_stock"}
     await desk.pull(b"SKU,Title,Price\nA-1,Oak chair,90\n")
     await desk.pull(b"SKU,Lead time (days)\nA-1,14\n", Stream.STOCK)
     changed = {"price": 9000, "lead_time_days": 14, "quantity": 7, "availability": "in_stock"}
-    assert (await desk.offers(variant))[PLACE] == every | changed
+    assert (await desk.get_offers(variant))[PLACE] == every | changed
 
 
 async def test_a_blank_cell_of_a_catalogue_removes_what_its_column_stated(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     header = b"SKU,Title,Price,Sale price,Colour,Carton width (in)\n"
     await desk.pull(header + b"A-1,Oak chair,100,80,Red,30\nA-2,Oak table,200,150,Blue,40\n")
-    variant = (await desk.variants("A-1"))["A-1"]
+    variant = (await desk.get_variant_ids("A-1"))["A-1"]
     sold = {"currency": "usd", "price": 8000, "compare_at": 10000, "availability": "unknown"}
-    assert (await desk.offers(variant))[PLACE] == sold
+    assert (await desk.get_offers(variant))[PLACE] == sold
     await desk.pull(header + b"A-1,Oak chair,100,,,\nA-2,Oak table,200,150,Blue,40\n")
-    assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
+    assert (await desk.get_offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         [chair] = (await tx[CatalogueStore].load_products(desk.source.id, ["A-1"]))["A-1"].variants
     assert not chair.data.keys() & {"colour", "cartons"}
 
 
 async def test_a_price_leaves_no_higher_price_to_compare_with_behind(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Compare at\nA-1,Oak chair,80,100\n")
-    variant = (await desk.variants("A-1"))["A-1"]
+    variant = (await desk.get_variant_ids("A-1"))["A-1"]
     await desk.pull(b"SKU,Title,Price\nA-1,Oak chair,100\n")
-    assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
+    assert (await desk.get_offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
 
 
 async def test_a_blank_price_leaves_the_one_that_the_stock_feed_states(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Cost\nA-1,Oak chair,,\n")
     await desk.pull(b"SKU,Price,Qty\nA-1,100,4\n", Stream.STOCK)
-    variant = (await desk.variants("A-1"))["A-1"]
-    stated = (await desk.offers(variant))[PLACE]
+    variant = (await desk.get_variant_ids("A-1"))["A-1"]
+    stated = (await desk.get_offers(variant))[PLACE]
     assert stated["price"] == 10000
     for cost in (b"", b"60"):
         await desk.pull(b"SKU,Title,Price,Cost\nA-1,Oak armchair " + cost + b",," + cost + b"\n")
-        assert (await desk.offers(variant))[PLACE].items() >= stated.items()
+        assert (await desk.get_offers(variant))[PLACE].items() >= stated.items()

@@ -22,7 +22,7 @@ from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add, random_product
+from tests.support.catalogues import add_products, random_product
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,7 +43,7 @@ def _expected(products: list[Product], value: object) -> dict[str, int]:
 async def test_counts_state_how_a_list_can_be_filtered(backend: Backend, tenant: Tenant) -> None:
     dice, source, catalogue = random.Random(7), new_id("src"), new_id("cat")
     made = [random_product(dice, source, catalogue, f"k{n}") for n in range(40)]
-    kept = await add(backend.uow, tenant, *made)
+    kept = await add_products(backend.uow, tenant, *made)
     counts = await _counts(backend, tenant)
     assert counts.counted_products == 40 and counts.is_complete
     assert dict(counts.statuses) == _expected(kept, lambda one: [str(one.status)])
@@ -77,7 +77,7 @@ async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, te
     ]
     for number, product in enumerate(made):
         builders.variant(product, f"v{number}", data={"sku": f"LM-10{number}", "mpn": f"M{number}"})
-    kept = await add(backend.uow, tenant, *made)
+    kept = await add_products(backend.uow, tenant, *made)
     async with backend.uow.begin_reading(tenant) as tx:
         service = CatalogueService()
         assert list((await service.find_completions(tx, "oak")).words) == ["oaken", "oakley"]

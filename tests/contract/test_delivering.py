@@ -18,7 +18,7 @@ from domain.webhooks.usecases.secrets import create_signature_header
 from tests.contract.desk import CALL, KEY, Desk, settled, until
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.log_changes import grant
+from tests.support.log_changes import grant_licence
 
 pytestmark = pytest.mark.asyncio
 _72_HOURS = timedelta(hours=72)
@@ -306,8 +306,8 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
     plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
     others = [Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True), desk.receivers) for _ in "ab"]
     catalogue = new_id("cat")
-    await grant(backend.pool, desk.tenant, catalogue, "*")
-    await grant(backend.pool, desk.tenant, catalogue, others[1].tenant.org, "stock")
+    await grant_licence(backend.pool, desk.tenant, catalogue, "*")
+    await grant_licence(backend.pool, desk.tenant, catalogue, others[1].tenant.org, "stock")
     endpoints = [await one.endpoint(payload=payload) for one in (desk, *others)]
     fields = (("price", 1, 2), ("quantity", 3, 4), ("cost", 5, 6))
     changed = desk.changed("ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, is_published=True)
@@ -329,7 +329,7 @@ async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where
     """Not again at the end that is found by the next worker: what lies between would be missed."""
     owner = Desk(backend, await backend.tenant(), desk.receivers)
     catalogue = new_id("cat")
-    await grant(backend.pool, owner.tenant, catalogue, desk.tenant.org)
+    await grant_licence(backend.pool, owner.tenant, catalogue, desk.tenant.org)
     endpoint = await desk.endpoint()
     away = FeedPosition((await desk.now()).own, LogPosition(position=OPEN_END))
     async with backend.uow.begin(desk.tenant, CALL) as tx:

@@ -17,7 +17,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.log_changes import forget, raise_low_watermark
+from tests.support.log_changes import delete_events, raise_low_watermark
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -213,7 +213,7 @@ async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Bac
     await written(backend, tenant, 5)
     view, old = LogView.own(tenant), (await bounds_of(backend, tenant)).end
     kept = replace(old, position=0, time=None).after((await whole(backend, tenant))[1])
-    await forget(backend.pool, tenant, 3)
+    await delete_events(backend.pool, tenant, 3)
     await backend.pass_time(timedelta(milliseconds=20))
     made = await written(backend, tenant, 6)
     assert (await bounds_of(backend, tenant)).last == 8
@@ -230,7 +230,7 @@ async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Bac
 async def test_a_position_beyond_the_end_is_refused(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant, 5)
     old = (await bounds_of(backend, tenant)).end
-    await forget(backend.pool, tenant, 3)
+    await delete_events(backend.pool, tenant, 3)
     with pytest.raises(CursorExpired):
         await backend.events.read_page(LogView.own(tenant), old, END, 10, ALL)
     with pytest.raises(CursorExpired):
@@ -261,11 +261,11 @@ async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tena
     """Of what an epoch told, no more may be left than its own end and that of each later one."""
     await written(backend, tenant, 12)
     first = await bounds_of(backend, tenant)
-    await forget(backend.pool, tenant, 10)
+    await delete_events(backend.pool, tenant, 10)
     await backend.events.begin_epoch(tenant, first.end)
     await written(backend, tenant, 7)
     second = await bounds_of(backend, tenant)
-    await forget(backend.pool, tenant, 15)
+    await delete_events(backend.pool, tenant, 15)
     await backend.events.begin_epoch(tenant, second.end)
     bounds = await bounds_of(backend, tenant)
     assert bounds.epoch not in (first.epoch, second.epoch)

@@ -158,7 +158,7 @@ class Desk:
             builders.offer(builders.variant(product, f"{product.key}-1"))
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await tx[SourceStore].add(source)
-        await catalogues.add(self.backend.uow, self.tenant, *products)
+        await catalogues.add_products(self.backend.uow, self.tenant, *products)
 
     async def notified(self) -> list[tuple[str, str]]:
         """Every event of an export: (status, error)."""
@@ -233,7 +233,9 @@ async def test_lines_and_cursor_are_of_one_moment(desk: Desk) -> None:
             number += 1
             product = builders.product(source.id, source.catalogue, f"{name}{number}")
             async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-                await tx[CatalogueStore].save_batch(catalogues.whole(source.id), catalogues.batch_of(product), tx.now)
+                await tx[CatalogueStore].save_batch(
+                    catalogues.full_key_range(source.id), catalogues.build_batch(product), tx.now
+                )
                 event = builders.event(product.id, type="product.created", version=1, data={"id": product.id})
                 await tx[EventLog].append([event])
             await asyncio.sleep(0.003)
@@ -291,7 +293,7 @@ async def test_nothing_is_an_empty_file(desk: Desk) -> None:
 async def test_a_product_larger_than_a_portion(desk: Desk) -> None:
     source = builders.source()
     large = builders.product(source.id, source.catalogue, "L", data={"title": "Large", "description": "ö" * 1_700_000})
-    await catalogues.add(desk.backend.uow, desk.tenant, large)
+    await catalogues.add_products(desk.backend.uow, desk.tenant, large)
     await desk.fill(2)
     made = await desk.made()
     lines = {json.loads(line)["id"]: line for line in desk.objects.lines(made.files[0].key)}
@@ -305,7 +307,7 @@ async def test_only_what_changed_lately(desk: Desk) -> None:
     now = desk.backend.now() + timedelta(hours=1)
     source = builders.source()
     fresh = builders.product(source.id, source.catalogue, "fresh")
-    await catalogues.add(desk.backend.uow, desk.tenant, fresh, now=now)
+    await catalogues.add_products(desk.backend.uow, desk.tenant, fresh, now=now)
     made = await desk.made(filters={"updated_since": now})
     assert desk.objects.lines(made.files[0].key) == await desk.listed(updated_since=now)
     assert made.rows == 1 and made.filters.updated_since == now
@@ -452,7 +454,7 @@ async def test_rows_count_once_and_no_more_than_the_plan_lets_out(backend: Backe
     now = desk.backend.now() + timedelta(hours=1)
     source = builders.source()
     fresh = [builders.product(source.id, source.catalogue, f"F{n}") for n in range(2)]
-    await catalogues.add(desk.backend.uow, desk.tenant, *fresh, now=now)
+    await catalogues.add_products(desk.backend.uow, desk.tenant, *fresh, now=now)
     assert (await desk.made(filters={"updated_since": now})).status == "succeeded"
     with pytest.raises(QuotaExceeded) as refusal:
         await desk.request()

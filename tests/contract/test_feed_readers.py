@@ -21,8 +21,8 @@ from domain.runs.chunks import compute_slot
 from entrypoints.factories import create_feed_readers
 from entrypoints.reader import RejectingHttpClient
 from entrypoints.settings import read_settings
-from tests.flows.stage import ROOT
-from tests.support.readers import in_process
+from tests.flows.service_processes import ROOT
+from tests.support.readers import create_in_process_readers
 
 pytestmark = pytest.mark.asyncio
 ENV = {
@@ -43,7 +43,9 @@ async def readers(request: pytest.FixtureRequest) -> AsyncIterator[FeedReaderFac
     """Readers of either kind."""
     connectors = load_connectors(ROOT / "plugins.toml", RejectingHttpClient(), release_version="0.1.0")
     made: Any = (
-        in_process(connectors) if request.param == "memory" else create_feed_readers(read_settings(ENV), JsonCodec())
+        create_in_process_readers(connectors)
+        if request.param == "memory"
+        else create_feed_readers(read_settings(ENV), JsonCodec())
     )
     yield made
     await made.close()

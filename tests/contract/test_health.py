@@ -17,7 +17,7 @@ from domain.sources.model import Schedule, Source
 from domain.sources.ports import SourceStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.checking import CheckDesk, check_desk
+from tests.support.check_harness import CheckHarness, create_check_harness
 
 pytestmark = pytest.mark.asyncio
 FEED = b"SKU,Title,Price\nA-1,Oak chair,100\n"
@@ -26,41 +26,41 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 HOURLY = Schedule(interval_minutes=60, adaptive=True)
 
 
-async def _source(desk: CheckDesk) -> Source:
+async def _source(desk: CheckHarness) -> Source:
     async with desk.backend.uow.begin_reading(desk.tenant) as tx:
         found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
     return found
 
 
-async def _change(desk: CheckDesk, **changes: Any) -> None:
+async def _change(desk: CheckHarness, **changes: Any) -> None:
     async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
         found = await tx[SourceStore].get(desk.source.id, lock=True)
         assert found is not None
         await tx[SourceStore].save(replace(found, **changes))
 
 
-async def _started(desk: CheckDesk) -> Run:
+async def _started(desk: CheckHarness) -> Run:
     async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
         return await RunService(desk.connectors).queue_pull(tx, desk.source.id, StartRun(Stream.CATALOGUE))
 
 
-async def _failed(desk: CheckDesk, code: str = "fetch_failed") -> Run:
+async def _failed(desk: CheckHarness, code: str = "fetch_failed") -> Run:
     desk.connectors.feed = FetchFailed(code, "No.")
     run = await _started(desk)
-    await desk.work()
-    return await desk.run(run.id)
+    await desk.process_jobs()
+    return await desk.get_run(run.id)
 
 
-async def _replayed(desk: CheckDesk) -> Run:
+async def _replayed(desk: CheckHarness) -> Run:
     async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
         run = await RunService(desk.connectors).queue_replay(tx, desk.source.id, StartRun(Stream.CATALOGUE))
-    await desk.work()
-    return await desk.run(run.id)
+    await desk.process_jobs()
+    return await desk.get_run(run.id)
 
 
 async def test_the_pace_of_an_adaptive_schedule(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant, schedule=HOURLY)
+    desk = await create_check_harness(backend, tenant, schedule=HOURLY)
     paces = []
     for feed in (FEED, FEED, FEED, FEED, OTHER, None, OTHER):
         await (desk.pull(feed) if feed else _failed(desk))
@@ -73,7 +73,7 @@ async def test_the_pace_of_an_adaptive_schedule(backend: Backend, tenant: Tenant
 
 
 async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant, schedule=HOURLY)
+    desk = await create_check_harness(backend, tenant, schedule=HOURLY)
     await desk.pull(FEED)
     before = await _source(desk)
     assert before.catalogue_at is not None
@@ -98,14 +98,14 @@ async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: T
 
 
 async def test_each_change_of_state_is_published_and_audited(backend: Backend, tenant: Tenant) -> None:
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     for _ in range(3):
         await _failed(desk)
     await desk.pull(FEED)
     await _failed(desk, "credentials_refused")
     heard = []
     for kind in ("source.degraded", "source.recovered", "source.blocked"):
-        heard += [event["data"]["status"] for event in await desk.events(kind)]
+        heard += [event["data"]["status"] for event in await desk.list_events(kind)]
     assert heard == ["degraded", "active", "blocked"]
     source = await _source(desk)
     assert source.status_reason is not None and source.status_reason.code == "credentials_refused"
@@ -115,20 +115,20 @@ async def test_others_turns_at_a_host_are_no_failure_however_many(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model, "MAX_WAITS", 1)
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     desk.connectors.feed = FetchFailed(
         "fetch_failed", "Not our turn.", wait_reason="retry", retry_at=LONG_AGO, is_throttled_locally=True
     )
     run = await _started(desk)
     for number in (1, 2, 3):
         await _due(desk)
-        found = await desk.run(run.id)
+        found = await desk.get_run(run.id)
         assert (found.status, found.waits, found.host_waits) == (RunStatus.WAITING, 0, number)
         assert found.waiting is not None
         assert (found.waiting.reason, found.waiting.attempt) == (WaitingReason.RETRY, number)
     desk.connectors.feed = [FEED]
     await _due(desk)
-    assert (await desk.run(run.id)).status == RunStatus.SUCCEEDED
+    assert (await desk.get_run(run.id)).status == RunStatus.SUCCEEDED
     assert (await _source(desk)).failures == 0
 
 
@@ -136,21 +136,21 @@ async def test_a_source_that_sends_retry_after_is_retried_a_limited_number_of_ti
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model, "MAX_WAITS", 2)
-    desk = await check_desk(backend, tenant)
+    desk = await create_check_harness(backend, tenant)
     desk.connectors.feed = FetchFailed("fetch_failed", "Busy.", wait_reason="upstream_busy", retry_at=LONG_AGO)
     run = await _started(desk)
     for _ in range(3):
         await _due(desk)
-    ended = await desk.run(run.id)
+    ended = await desk.get_run(run.id)
     assert ended.status == RunStatus.FAILED and ended.error is not None and ended.error.code == "fetch_failed"
     assert (await _source(desk)).failures == 1
     assert len(desk.connectors.tasks) == 3
 
 
-async def _due(desk: CheckDesk) -> None:
+async def _due(desk: CheckHarness) -> None:
     """Do what waits, once its time has come."""
     opened = len(desk.connectors.tasks)
     for _ in range(2):
-        await desk.work()
+        await desk.process_jobs()
     assert len(desk.connectors.tasks) == opened + 1, "none is asked again at once"
     await desk.backend.pass_time(timedelta(seconds=1.05))

@@ -31,7 +31,7 @@ from ports.language_models import (
 from ports.unit_of_work import Tx
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.judged import FakeDecisions, FakeItems, item, make_answer, pair
+from tests.support.judge_fakes import FakeDecisions, FakeItems, build_item, build_pair, make_answer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
 CALL = builders.CALL
@@ -97,9 +97,9 @@ class Bench:
 
     async def add(self, number: int = 1, queue: bool = True, **changes: Any) -> MatchPair:
         """A pair of two items, and the job."""
-        made = pair(f"var_{number}a", f"var_{number}b", **{"probability": 1 - number / 1000} | changes)
+        made = build_pair(f"var_{number}a", f"var_{number}b", **{"probability": 1 - number / 1000} | changes)
         for side in (made.left, made.right):
-            self.items.known.setdefault(side, item(side, f"Halden table {number}"))
+            self.items.known.setdefault(side, build_item(side, f"Halden table {number}"))
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await tx[PairStore].add(made)
             if queue:
@@ -265,7 +265,7 @@ async def test_an_item_that_changed_meanwhile_is_judged_again(bench: Bench) -> N
     async def meanwhile() -> None:
         assert bench.models
         bench.models.meanwhile = _nothing
-        bench.items.known[made.left] = item(made.left, "Halden bench", brand="Nordby")
+        bench.items.known[made.left] = build_item(made.left, "Halden bench", brand="Nordby")
 
     bench.models.meanwhile = meanwhile
     await bench.work()
@@ -520,9 +520,9 @@ async def test_a_model_that_obeys_the_data(
 ) -> None:
     assert bench.models
     bench.models.reply = _obeys
-    made = pair("var_1a", "var_1b")
-    bench.items.known[made.left] = item(made.left, "Halden oak table", description=words)
-    bench.items.known[made.right] = item(made.right, "Halden sofa", brand="Halden")
+    made = build_pair("var_1a", "var_1b")
+    bench.items.known[made.left] = build_item(made.left, "Halden oak table", description=words)
+    bench.items.known[made.right] = build_item(made.right, "Halden sofa", brand="Halden")
     stored = await bench.add(1, **changes)
     await bench.work()
     after = await bench.pair(stored.id)

@@ -17,7 +17,7 @@ from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import bounds_of
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.log_changes import forget, grant, revoke
+from tests.support.log_changes import delete_events, grant_licence, revoke_licence
 
 pytestmark = pytest.mark.asyncio
 STEPS = 120
@@ -95,10 +95,10 @@ class Model:
         key = (owner, dice.choice(self.catalogues), dice.choice([other.org for other in others] + ["*"]))
         if key in self.grants:
             del self.grants[key]
-            await revoke(self.backend.pool, *key)
+            await revoke_licence(self.backend.pool, *key)
         else:
             self.grants[key] = frozenset(dice.sample(("stock", "trade"), dice.randrange(3)))
-            await grant(self.backend.pool, *key, *sorted(self.grants[key]))
+            await grant_licence(self.backend.pool, *key, *sorted(self.grants[key]))
 
     async def lose(self) -> None:
         """The newest events of one log, unless they are copied already; whoever stood there is told."""
@@ -108,7 +108,7 @@ class Model:
             return
         old, view = (await bounds_of(self.backend, tenant)).end, LogView.own(tenant)
         keep = self.dice.randrange(copied, len(events) - 1)
-        await forget(self.backend.pool, tenant, keep + 1)
+        await delete_events(self.backend.pool, tenant, keep + 1)
         del events[keep:]
         await self.backend.pass_time(timedelta(milliseconds=5))
         if self.dice.random() < 0.5:
@@ -186,5 +186,5 @@ async def test_logs_are_lists_of_events(backend: Backend, seed: int) -> None:
             await model.read()
     finally:
         for key in model.grants:
-            await revoke(backend.pool, *key)
+            await revoke_licence(backend.pool, *key)
     assert len(model.network) > 50

@@ -16,7 +16,7 @@ from domain.mappings.ports import MappingStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.walking import check_both_ways, check_inserts
+from tests.support.pagination import check_insertions, check_pagination
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -146,5 +146,5 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
         await _add(uow, tenant, builders.mapping("src_1", f"A{number}"), builders.mapping("src_2", f"A{number}"))
 
     expected = sorted(mappings, key=_id, reverse=True)
-    await check_both_ways(fetch, expected, _id)
-    await check_inserts(fetch, insert, expected, _id)
+    await check_pagination(fetch, expected, _id)
+    await check_insertions(fetch, insert, expected, _id)

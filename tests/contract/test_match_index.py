@@ -28,12 +28,12 @@ from domain.matching.usecases import matching_stage
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add, store, whole
-from tests.support.matching import PairRecorder, match, products_of, sources
+from tests.support.catalogues import add_products, full_key_range, store_batch
+from tests.support.matching import PairRecorder, build_products, build_source_ids, match_queued_variants
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
-A, B, C = sources(3)
+A, B, C = build_source_ids(3)
 
 
 def _chair(source: str, key: str, *colours: str, title: str = "Halden chair", **data: Any) -> Product:
@@ -71,7 +71,7 @@ async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
 
 
 async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> None:
-    [first, second] = await add(uow, tenant, _chair(A, "1", "white", "black"), _chair(A, "2", "white"))
+    [first, second] = await add_products(uow, tenant, _chair(A, "1", "white", "black"), _chair(A, "2", "white"))
     ids = sorted(variant.id for product in (first, second) for variant in product.variants)
     assert await _queued(uow, tenant) == ids
     async with uow.begin_reading(tenant) as tx:
@@ -84,36 +84,38 @@ async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> Non
 async def test_the_backlog_reports_the_number_of_waiting_items_and_their_age(
     backend: Backend, uow: UnitOfWork, tenant: Tenant
 ) -> None:
-    [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
+    [product] = await add_products(uow, tenant, _chair(A, "1", "white", "black"))
     await backend.pass_time(timedelta(milliseconds=300))
-    await store(uow, tenant, Batch(changed_variants=product.variants, touched={product.id: product}), whole(A))
+    await store_batch(
+        uow, tenant, Batch(changed_variants=product.variants, touched={product.id: product}), full_key_range(A)
+    )
     now = await backend.backlog.measure_backlog()
     assert now.variant_count >= 2 and now.max_age_seconds >= 0.2, "one that changes again has waited all the time"
 
 
 async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
+    [product] = await add_products(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
     await _indexed(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
         await tx[MatchIndexStore].dequeue(await tx[MatchIndexStore].list_matchable("", 9))
         assert await tx[MatchIndexStore].is_queue_empty()
     product.data = {**product.data, "description": "for the hall"}
-    await store(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), whole(A))
+    await store_batch(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), full_key_range(A))
     assert await _queued(uow, tenant) == []
     product.data = {**product.data, "brand": "Oldtown"}
-    await store(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), whole(A))
+    await store_batch(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), full_key_range(A))
     assert await _queued(uow, tenant) == sorted(variant.id for variant in product.variants)
 
 
 async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add(uow, tenant, _chair(A, "1", "white"))
+    [product] = await add_products(uow, tenant, _chair(A, "1", "white"))
     [item] = await _indexed(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
         waiting = await tx[MatchIndexStore].list_matchable("", 9)
     assert waiting == [QueuedVariant(item.variant, item.stamp)]
     product.variants[0].data = {"colour": "black"}
     changed = Batch(changed_variants=product.variants, touched={product.id: product})
-    await store(uow, tenant, changed, whole(A))
+    await store_batch(uow, tenant, changed, full_key_range(A))
     async with uow.begin(tenant, CALL) as tx:
         await tx[MatchIndexStore].dequeue(waiting)
         assert not await tx[MatchIndexStore].is_queue_empty() and not await tx[MatchIndexStore].list_matchable("", 9)
@@ -126,7 +128,7 @@ async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> N
         data = {"currency": "usd", "price": price, "availability": "in_stock"}
         builders.offer(made.variants[0], location=f"at {price}", data=data, withdrawn_at=gone)
     builders.offer(made.variants[1], data={"currency": "eur", "msrp": 70000, "availability": "in_stock"})
-    [product] = await add(uow, tenant, made)
+    [product] = await add_products(uow, tenant, made)
     async with uow.begin_reading(tenant) as tx:
         found = {
             one.variant: one for one in await tx[MatchIndexStore].load_variants([one.id for one in product.variants])
@@ -138,8 +140,8 @@ async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> N
 
 
 async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _chair(A, "1", "white", "black"))
-    await add(uow, tenant, _chair(B, "X", "white", title="HALDEN chair in white"))
+    await add_products(uow, tenant, _chair(A, "1", "white", "black"))
+    await add_products(uow, tenant, _chair(B, "X", "white", title="HALDEN chair in white"))
     items = await _indexed(uow, tenant)
     numbers = sorted(item.number for item in items)
     of_b = next(item for item in items if item.source == B)
@@ -159,14 +161,16 @@ async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: 
     made = _chair(A, "1", "white", "black")
     for variant, mpn in zip(made.variants, ("RXV663BK", "RXV663"), strict=True):
         variant.data = {"mpn": mpn}
-    [product] = await add(uow, tenant, made)
+    [product] = await add_products(uow, tenant, made)
     await _indexed(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
         found = await tx[MatchIndexStore].find_listings(["#rxv663", "#rxv663bk"])
     counted = {key: (row[A].item_count, row[A].code_count, row[A].stem_count) for key, row in found.items()}
     assert counted == {"#rxv663": (2, 1, 2), "#rxv663bk": (1, 1, 0)}
     product.variants[1].data = {"description": "fits RXV663"}
-    await store(uow, tenant, Batch(changed_variants=product.variants[1:], touched={product.id: product}), whole(A))
+    await store_batch(
+        uow, tenant, Batch(changed_variants=product.variants[1:], touched={product.id: product}), full_key_range(A)
+    )
     await _indexed(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
         [row] = (await tx[MatchIndexStore].find_listings(["#rxv663"])).values()
@@ -174,11 +178,11 @@ async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: 
 
 
 async def test_keys_follow_the_item_s_data(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
+    [product] = await add_products(uow, tenant, _chair(A, "1", "white", "black"))
     before = await _indexed(uow, tenant)
     product.variants[0].data = {"colour": "green"}
     changed = product.variants[:1]
-    await store(uow, tenant, Batch(changed_variants=changed, touched={product.id: product}), whole(A))
+    await store_batch(uow, tenant, Batch(changed_variants=changed, touched={product.id: product}), full_key_range(A))
     [item] = await _indexed(uow, tenant)
     [other] = [one for one in before if one.variant != item.variant]
     assert item.number == next(one.number for one in before if one.variant == item.variant)
@@ -236,13 +240,13 @@ async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int
     """A maker and a vendor that retells what it sells."""
     random = Random(seed)
     made = generate_items(random, count)
-    await add(
-        backend.uow, tenant, *products_of(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
+    await add_products(
+        backend.uow, tenant, *build_products(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
     )
-    await add(
+    await add_products(
         backend.uow,
         tenant,
-        *products_of(B, [(str(at), one, render_for_vendor(random, one)) for at, one in enumerate(made)]),
+        *build_products(B, [(str(at), one, render_for_vendor(random, one)) for at, one in enumerate(made)]),
     )
 
 
@@ -264,7 +268,7 @@ async def _keys(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> dic
 
 async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None:
     await _vendors(backend, tenant)
-    recorder = await match(backend, tenant, index_batch_size=50, match_batch_size=40)
+    recorder = await match_queued_variants(backend, tenant, index_batch_size=50, match_batch_size=40)
     found = await _keys(backend, tenant, recorder)
     right = [pair for pair in found if pair[0] == pair[1]]
     assert len(right) >= 0.9 * 120 and len(right) >= 0.97 * len(found)
@@ -275,33 +279,39 @@ async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None
             < 1e-9
         )
     assert sum(map(len, recorder.batches)) == 240 and max(map(len, recorder.batches)) <= 40
-    assert await match(backend, tenant, recorder) is recorder and len(recorder.batches) == 6, "nothing is matched twice"
+    assert await match_queued_variants(backend, tenant, recorder) is recorder and len(recorder.batches) == 6, (
+        "nothing is matched twice"
+    )
 
 
 async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: Tenant) -> None:
     """Matched as they come, the pairs are those of both matched together; only what is learnt differs."""
     random = Random(3)
     made = generate_items(random, 90)
-    first = products_of(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
-    second = products_of(B, [(str(at), one, render_for_vendor(random, one)) for at, one in enumerate(made)])
-    await add(backend.uow, tenant, *first)
-    recorder = await match(backend, tenant)
+    first = build_products(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
+    second = build_products(B, [(str(at), one, render_for_vendor(random, one)) for at, one in enumerate(made)])
+    await add_products(backend.uow, tenant, *first)
+    recorder = await match_queued_variants(backend, tenant)
     assert not recorder.pairs
-    await add(backend.uow, tenant, *second)
-    await match(backend, tenant, recorder)
+    await add_products(backend.uow, tenant, *second)
+    await match_queued_variants(backend, tenant, recorder)
     right = [pair for pair in await _keys(backend, tenant, recorder) if pair[0] == pair[1]]
     assert len(right) >= 0.9 * 90
 
 
 async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant: Tenant) -> None:
-    [product] = await add(backend.uow, tenant, _chair(A, "1", "white", "black", title="Halden armchair XR-2214"))
-    await add(backend.uow, tenant, _chair(B, "X", "green", title="Armchair Halden XR-2214"))
-    recorder = await match(backend, tenant)
+    [product] = await add_products(
+        backend.uow, tenant, _chair(A, "1", "white", "black", title="Halden armchair XR-2214")
+    )
+    await add_products(backend.uow, tenant, _chair(B, "X", "green", title="Armchair Halden XR-2214"))
+    recorder = await match_queued_variants(backend, tenant)
     assert not recorder.pairs, "no colour fits"
     green = product.variants[0]
     green.data = {**green.data, "colour": "green"}
-    await store(backend.uow, tenant, Batch(changed_variants=[green], touched={product.id: product}), whole(A))
-    await match(backend, tenant, recorder)
+    await store_batch(
+        backend.uow, tenant, Batch(changed_variants=[green], touched={product.id: product}), full_key_range(A)
+    )
+    await match_queued_variants(backend, tenant, recorder)
     [pair] = recorder.pairs.values()
     assert green.id in (pair.left, pair.right) and not pair.conflicts
     assert recorder.batches[-1] == [green.id]
@@ -311,14 +321,14 @@ async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant
 async def test_a_better_rival_weakens_an_older_pair(backend: Backend, tenant: Tenant) -> None:
     """An offered pair is scored again once a better match exists."""
     sized = {"dimensions": {"width": {"hundredths_in": 3000, "given": {"value": 30, "unit": "in"}}}}
-    await add(backend.uow, tenant, _named(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized}))
+    await add_products(backend.uow, tenant, _named(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized}))
     other = _named(B, "X", "Halden armchair", sized)
-    [older] = await add(backend.uow, tenant, other)
-    recorder = await match(backend, tenant)
+    [older] = await add_products(backend.uow, tenant, other)
+    recorder = await match_queued_variants(backend, tenant)
     before = {pair: scored.probability for pair, scored in recorder.pairs.items()}
     assert any(older.variants[0].id in pair for pair in before)
-    await add(backend.uow, tenant, _named(B, "Y", "Halden armchair", {"gtin": "4006381333931", **sized}))
-    await match(backend, tenant, recorder)
+    await add_products(backend.uow, tenant, _named(B, "Y", "Halden armchair", {"gtin": "4006381333931", **sized}))
+    await match_queued_variants(backend, tenant, recorder)
     still = [pair.probability for ids, pair in recorder.pairs.items() if older.variants[0].id in ids]
     assert not still or max(still) < min(before.values())
 
@@ -330,14 +340,16 @@ def _named(source: str, key: str, title: str, data: dict[str, Any]) -> Product:
 
 
 async def test_items_of_one_source_are_never_paired(backend: Backend, tenant: Tenant) -> None:
-    await add(backend.uow, tenant, _chair(A, "1", "white"), _chair(A, "2", "white"))
-    assert not (await match(backend, tenant)).pairs
+    await add_products(backend.uow, tenant, _chair(A, "1", "white"), _chair(A, "2", "white"))
+    assert not (await match_queued_variants(backend, tenant)).pairs
 
 
 async def test_each_of_three_sources_is_matched_with_both_others(backend: Backend, tenant: Tenant) -> None:
     for source in (A, B, C):
-        await add(backend.uow, tenant, _named(source, "1", "Halden armchair XR-2214", {"gtin": "4006381333931"}))
-    assert len((await match(backend, tenant)).pairs) == 3
+        await add_products(
+            backend.uow, tenant, _named(source, "1", "Halden armchair XR-2214", {"gtin": "4006381333931"})
+        )
+    assert len((await match_queued_variants(backend, tenant)).pairs) == 3
 
 
 UNREAD: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -352,10 +364,12 @@ UNREAD: tuple[tuple[str, dict[str, Any]], ...] = (
 
 async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None:
     for source in (A, B):
-        await add(backend.uow, tenant, _named(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"}))
+        await add_products(
+            backend.uow, tenant, _named(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"})
+        )
         for at, (title, data) in enumerate(UNREAD):
-            await add(backend.uow, tenant, _named(source, f"bad {at}", title, data))
-    recorder = await match(backend, tenant)
+            await add_products(backend.uow, tenant, _named(source, f"bad {at}", title, data))
+    recorder = await match_queued_variants(backend, tenant)
     assert ("good", "good") in await _pairs(backend, tenant, recorder)
 
 
@@ -370,8 +384,8 @@ async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
     monkeypatch.setattr(matching_stage, "compute_features", failing)
     for source in (A, B):
         for key, title in (("good", "Halden armchair XR-2214"), ("bad", "secret Halden armchair XR-2214")):
-            await add(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))
-    recorder = await match(backend, tenant)
+            await add_products(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))
+    recorder = await match_queued_variants(backend, tenant)
     assert await _pairs(backend, tenant, recorder) == {("good", "good")}
     logged = [record for record in caplog.records if record.name == "joinery.matching"]
     assert len(logged) == 2 and {vars(record)["error"] for record in logged} == {"OverflowError"}
@@ -399,12 +413,12 @@ async def test_a_successor_reaches_the_same_result(backend: Backend, tenant: Ten
     await _vendors(backend, tenant, 60)
     other = await backend.tenant()
     await _vendors(backend, other, 60)
-    whole_ = await _keys(backend, other, await match(backend, other, match_batch_size=25))
+    whole_ = await _keys(backend, other, await match_queued_variants(backend, other, match_batch_size=25))
     dying = _Dying()
     with pytest.raises(AssertionError):
-        await match(backend, tenant, dying, match_batch_size=25)
+        await match_queued_variants(backend, tenant, dying, match_batch_size=25)
     await backend.pass_time(timedelta(seconds=3))
-    await match(backend, tenant, dying, match_batch_size=25)
+    await match_queued_variants(backend, tenant, dying, match_batch_size=25)
     found = await _keys(backend, tenant, dying)
     assert found.keys() == whole_.keys()
     assert all(abs(found[pair] - whole_[pair]) < 1e-6 for pair in found)
@@ -416,24 +430,24 @@ async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tena
     class Adding(PairRecorder):
         async def store_scores(self, *args: Any) -> None:
             if not self.batches:
-                await add(backend.uow, tenant, late)
+                await add_products(backend.uow, tenant, late)
             await super().store_scores(*args)
 
-    await add(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
-    recorder = await match(backend, tenant, Adding())
+    await add_products(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
+    recorder = await match_queued_variants(backend, tenant, Adding())
     assert len(recorder.pairs) == 1
 
 
 async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: Tenant) -> None:
     """Weights are learnt anew, and the pairs come to the same; nothing waits afterwards."""
     await _vendors(backend, tenant)
-    first = await _keys(backend, tenant, await match(backend, tenant))
+    first = await _keys(backend, tenant, await match_queued_variants(backend, tenant))
     async with backend.uow.begin(tenant, CALL) as tx:
         assert (
             await tx[MatchIndexStore].delete_model_and_requeue() == 240
             and await tx[MatchIndexStore].find_model() is None
         )
         assert await tx[MatchIndexStore].delete_model_and_requeue() == 0, "what waits waits once"
-    again = await match(backend, tenant)
+    again = await match_queued_variants(backend, tenant)
     assert sum(map(len, again.batches)) == 240
     assert (await _keys(backend, tenant, again)).keys() == first.keys()

@@ -21,7 +21,7 @@ from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add, store, whole
+from tests.support.catalogues import add_products, full_key_range, store_batch
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -83,10 +83,10 @@ async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any
 
 async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second, third = _named("1", A, of_variant=[B]), _named("2"), _named("3", C)
-    await add(uow, tenant, first, second, third)
+    await add_products(uow, tenant, first, second, third)
     other = _named("4", A)
     other.source = "src_0000000000000000000002"
-    await add(uow, tenant, other)
+    await add_products(uow, tenant, other)
     async with uow.begin_reading(tenant) as tx:
         page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 2)
         assert [(one.product, {url for url, _ in one.items}) for one in page] == [
@@ -99,7 +99,7 @@ async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) 
 
 async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = _named("1", A, of_variant=[B]), _named("2", A)
-    await add(uow, tenant, first, second)
+    await add_products(uow, tenant, first, second)
     for _ in range(2):
         assert await _registered(uow, tenant) == [], "done twice it does no harm"
     due = await _due(uow, tenant)
@@ -131,19 +131,19 @@ async def _document(uow: UnitOfWork, tenant: Tenant, product: str) -> Any:
 
 
 async def test_a_run_that_writes_the_product_again_keeps_its_images(uow: UnitOfWork, tenant: Tenant) -> None:
-    [copy] = await add(uow, tenant, _named("1", A, of_variant=[B]))
+    [copy] = await add_products(uow, tenant, _named("1", A, of_variant=[B]))
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
     image, _ = await _stored(uow, tenant, due[B], "bb")
     await _shown(uow, tenant)
     copy.data = {"title": "renamed", "media": [{"url": A}]}
-    await store(uow, tenant, Batch(changed_products=[copy], touched={copy.id: copy}), whole(SOURCE))
+    await store_batch(uow, tenant, Batch(changed_products=[copy], touched={copy.id: copy}), full_key_range(SOURCE))
     assert await _media(uow, tenant, copy.id) == {A: None, B: image}
 
 
 async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = _named("1", A), _named("2", B)
-    await add(uow, tenant, first, second)
+    await add_products(uow, tenant, first, second)
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
     one, _ = await _stored(uow, tenant, due[A], "aa")
@@ -152,7 +152,7 @@ async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) ->
     async with uow.begin(tenant, CALL) as tx:
         assert not await tx[MediaStore].add(_image(tx, "aa")), "content is stored once"
     third = _named("3", A)
-    await add(uow, tenant, third)
+    await add_products(uow, tenant, third)
     await _registered(uow, tenant)
     assert not await _due(uow, tenant), "what is known is not asked again"
     await _shown(uow, tenant)
@@ -161,13 +161,15 @@ async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) ->
 
 
 async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
-    [_first, second] = await add(uow, tenant, _named("1", A), _named("2", A, B))
+    [_first, second] = await add_products(uow, tenant, _named("1", A), _named("2", A, B))
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
     shared, _ = await _stored(uow, tenant, due[A], "aa")
     own, _ = await _stored(uow, tenant, due[B], "bb")
     second.data = {"title": "2", "media": []}
-    await store(uow, tenant, Batch(changed_products=[second], touched={second.id: second}), whole(SOURCE))
+    await store_batch(
+        uow, tenant, Batch(changed_products=[second], touched={second.id: second}), full_key_range(SOURCE)
+    )
     assert await _registered(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[MediaStore].get_image(own) is None and await tx[MediaStore].get_image(shared) is not None
@@ -180,7 +182,7 @@ async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) 
 
 
 async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add(uow, tenant, _named("1", A))
+    [product] = await add_products(uow, tenant, _named("1", A))
     await _registered(uow, tenant)
     [address] = (await _due(uow, tenant)).values()
     await _stored(uow, tenant, replace(address, etag='"1"'), "aa")
@@ -192,7 +194,7 @@ async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant)
 
 
 async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _named("1", A, B, C))
+    await add_products(uow, tenant, _named("1", A, B, C))
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
@@ -215,7 +217,7 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
 
 async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant: Tenant) -> None:
     """Each address waits by its own failures, those that had them all are given up, and others' are left alone."""
-    await add(uow, tenant, _named("1", A, B, C))
+    await add_products(uow, tenant, _named("1", A, B, C))
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
     delays = (timedelta(minutes=5), timedelta(minutes=20))
@@ -238,7 +240,7 @@ async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant
 
 
 async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add(uow, tenant, _named("1", A))
+    await add_products(uow, tenant, _named("1", A))
     await _registered(uow, tenant)
     [address] = (await _due(uow, tenant)).values()
     image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
@@ -253,7 +255,7 @@ async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tena
 
 
 async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> None:
-    await add(backend.uow, tenant, _named("1", A))
+    await add_products(backend.uow, tenant, _named("1", A))
     await _registered(backend.uow, tenant)
     [address] = (await _due(backend.uow, tenant)).values()
     image, _ = await _stored(backend.uow, tenant, address, "aa")
@@ -267,7 +269,7 @@ async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> Non
 
 
 async def test_a_locked_product_is_skipped(backend: Backend, tenant: Tenant) -> None:
-    [product] = await add(backend.uow, tenant, _named("1", A))
+    [product] = await add_products(backend.uow, tenant, _named("1", A))
     await _registered(backend.uow, tenant)
     [address] = (await _due(backend.uow, tenant)).values()
     image, _ = await _stored(backend.uow, tenant, address, "aa")
@@ -299,7 +301,7 @@ async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, ten
 
 async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
     product = _named("1", A)
-    await add(uow, tenant, product)
+    await add_products(uow, tenant, product)
     await _registered(uow, tenant)
     address = (await _due(uow, tenant))[A]
     async with uow.begin(tenant, CALL) as tx:

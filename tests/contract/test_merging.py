@@ -8,7 +8,7 @@ import pytest
 from domain.kernel.tenancy import Tenant
 from tests.contract.pushed_model import Model
 from tests.support.backend import Backend
-from tests.support.pushing import push_desk
+from tests.support.push_harness import create_push_harness
 
 pytestmark = pytest.mark.asyncio
 
@@ -64,17 +64,17 @@ def _record(dice: random.Random, only: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_any_sequence_of_pushes_has_the_result_of_the_model(backend: Backend, tenant: Tenant, seed: int) -> None:
-    dice, model, desk = random.Random(seed), Model(), await push_desk(backend, tenant)
+    dice, model, desk = random.Random(seed), Model(), await create_push_harness(backend, tenant)
     for number in range(14):
         sizes = dice.choice(((1,), (1,), (2,), (4,), (2, 2), (1, 3)))
         parts = [[_record(dice, sizes == (1,)) for _ in range(size)] for size in sizes]
         complete = dice.random() < 0.25
         for part in parts[:-1]:
-            await desk.call(part, batch=str(number), has_more=True)
+            await desk.queue_push(part, batch=str(number), has_more=True)
         run = await desk.push(parts[-1], batch=str(number), is_complete=complete)
         assert run.status == "succeeded", run
         records = [record for part in parts for record in part]
         model.push(records, complete)
-        held, expected = await desk.held("A", "B", "C"), model.held()
+        held, expected = await desk.get_products("A", "B", "C"), model.held()
         for key in expected.keys() | held.keys():
             assert held.get(key) == expected.get(key), (number, complete, key, records)

@@ -38,7 +38,7 @@ def _scripted(**outcome: Any) -> LanguageModels:
 def _reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
     if "later" in outcome:
         return Reply(429, b"{}", {"Retry-After": str(outcome["later"])})
-    return server.refuses(outcome["refused"]) if "refused" in outcome else server.make_reply(outcome["answer"])
+    return server.make_refusal(outcome["refused"]) if "refused" in outcome else server.make_reply(outcome["answer"])
 
 
 @pytest_asyncio.fixture(params=["scripted", *DIALECTS])

@@ -21,7 +21,7 @@ from domain.kernel.tenancy import Tenant
 from ports.signals import Channel, Signal
 from tests.contract.test_event_reader import bounds_of, ids, whole, written
 from tests.support.backend import Backend
-from tests.support.log_changes import forget, grant, revoke
+from tests.support.log_changes import delete_events, grant_licence, revoke_licence
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -84,7 +84,7 @@ async def test_copies_are_what_they_are_copies_of(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
     catalogue = new_id("cat")
-    await grant(backend.pool, owner, catalogue, tenant.org, "stock")
+    await grant_licence(backend.pool, owner, catalogue, tenant.org, "stock")
     await published(
         backend, owner, catalogue, subject="ofr_1", type="offer.changed", version=3, source="src_1",
         data={"id": "ofr_1", "product": "prod_1"}, fields=[("price", 1, 2)], facets=["price"],
@@ -111,7 +111,7 @@ async def test_each_owners_events_come_once_in_their_order(
     catalogues = {owner: new_id("cat") for owner in owners}
     made: dict[Tenant, list[str]] = {owner: [] for owner in owners}
     for owner in owners:
-        await grant(backend.pool, owner, catalogues[owner], tenant.org)
+        await grant_licence(backend.pool, owner, catalogues[owner], tenant.org)
     for _ in range(12):
         for owner in dice.sample(owners, 3):
             made[owner] += await published(backend, owner, catalogues[owner], dice.choice((1, 2, 9)))
@@ -139,7 +139,7 @@ async def test_two_relays_at_once_copy_nothing_twice(
     owners = [await backend.tenant() for _ in range(3)]
     catalogues, made = {owner: new_id("cat") for owner in owners}, dict[Tenant, list[str]]()
     for owner in owners:
-        await grant(backend.pool, owner, catalogues[owner], tenant.org)
+        await grant_licence(backend.pool, owner, catalogues[owner], tenant.org)
         made[owner] = await published(backend, owner, catalogues[owner], 30)
     async with asyncio.timeout(60):
         await asyncio.gather(*(backend.relay(*owners) for _ in range(3)))
@@ -193,11 +193,11 @@ async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that
 ) -> None:
     """Events published before stay published, lost ones cannot be withdrawn, and new ones are copied once."""
     catalogue = new_id("cat")
-    await grant(backend.pool, owner, catalogue, tenant.org)
+    await grant_licence(backend.pool, owner, catalogue, tenant.org)
     made = await published(backend, owner, catalogue, 5)
     await backend.relay(owner)
     owner_bounds = await bounds_of(backend, owner)
-    await forget(backend.pool, owner, 4)
+    await delete_events(backend.pool, owner, 4)
     await backend.events.begin_epoch(owner, owner_bounds.end)
     made += await published(backend, owner, catalogue, 4)
     await backend.relay(owner)
@@ -213,7 +213,7 @@ async def test_a_relay_that_runs_copies_what_is_committed(
 ) -> None:
     """As soon as it is said, and without a word by its sweeps."""
     catalogue = new_id("cat")
-    await grant(backend.pool, owner, catalogue, tenant.org)
+    await grant_licence(backend.pool, owner, catalogue, tenant.org)
     task = asyncio.create_task(NetworkRelay(backend.network, backend.signals, sweep_seconds=0.5).run())
     try:
         made: list[str] = []
@@ -242,11 +242,11 @@ async def test_a_holder_sees_what_its_licences_cover(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
     catalogue, second, closed = new_id("cat"), new_id("cat"), new_id("cat")
-    await grant(backend.pool, owner, catalogue, "*")
-    await grant(backend.pool, owner, second, "*")
-    await grant(backend.pool, owner, second, tenant.org, "stock", "trade")
-    await grant(backend.pool, owner, closed, new_id("org"), "trade")
-    await grant(backend.pool, Tenant(owner.org, False), closed, "*")
+    await grant_licence(backend.pool, owner, catalogue, "*")
+    await grant_licence(backend.pool, owner, second, "*")
+    await grant_licence(backend.pool, owner, second, tenant.org, "stock", "trade")
+    await grant_licence(backend.pool, owner, closed, new_id("org"), "trade")
+    await grant_licence(backend.pool, Tenant(owner.org, False), closed, "*")
     first = await published(backend, owner, catalogue, 2)
     await written(backend, owner, catalogue=catalogue)
     await published(backend, owner, closed)
@@ -271,7 +271,7 @@ async def test_a_holder_sees_what_its_licences_cover(
     assert ids(await backend.events.get_at(view, [positions[2], positions[0]])) == [first[0], last[0]]
     assert await shown(backend, owner, start) == [], "nobody hears of its own twice"
     assert {event.catalogue for event in await shown(backend, await backend.tenant(), start)} == {catalogue, second}
-    await revoke(backend.pool, owner, catalogue, "*")
+    await revoke_licence(backend.pool, owner, catalogue, "*")
     assert ids(await shown(backend, tenant, start)) == last
     assert ids(await backend.events.get_at(view, positions)) == last
 
@@ -282,15 +282,15 @@ async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) 
     sandbox = Tenant(tenant.org, False)
     everybody = [tenant, owner, sandbox, *others]
     before = await backend.events.filter_licensed(everybody)
-    await grant(backend.pool, owner, catalogue, tenant.org, "stock")
+    await grant_licence(backend.pool, owner, catalogue, tenant.org, "stock")
     assert await backend.events.filter_licensed(everybody) == before | {tenant}
     assert await backend.events.filter_licensed([sandbox, *others]) == before & {sandbox, *others}
     assert await backend.events.filter_licensed([]) == frozenset()
-    await revoke(backend.pool, owner, catalogue, tenant.org)
+    await revoke_licence(backend.pool, owner, catalogue, tenant.org)
     assert await backend.events.filter_licensed(everybody) == before
-    await grant(backend.pool, owner, catalogue, "*")
+    await grant_licence(backend.pool, owner, catalogue, "*")
     assert await backend.events.filter_licensed(everybody) >= {tenant, *others}
-    await revoke(backend.pool, owner, catalogue, "*")
+    await revoke_licence(backend.pool, owner, catalogue, "*")
 
 
 @pytest.mark.parametrize("licences", [10, 10_000])
@@ -299,10 +299,10 @@ async def test_the_number_of_licences_changes_nothing(
 ) -> None:
     catalogues = [new_id("cat") for _ in range(10)]
     for catalogue in catalogues:
-        await grant(backend.pool, owner, catalogue, tenant.org, "stock")
+        await grant_licence(backend.pool, owner, catalogue, tenant.org, "stock")
     for _ in range(licences - len(catalogues)):
         if licences <= 10:
-            await grant(backend.pool, owner, new_id("cat"), tenant.org)
+            await grant_licence(backend.pool, owner, new_id("cat"), tenant.org)
     if licences > 10:
         await _many(backend, owner, tenant, licences - len(catalogues))
     made: list[str] = []
@@ -335,7 +335,7 @@ async def test_a_licence_that_is_granted_opens_what_is_still_to_come(
     await backend.relay(owner)
     assert [event for event in await shown(backend, tenant, start) if event.catalogue == catalogue] == []
     reached = (await bounds_of(backend, NETWORK)).end
-    await grant(backend.pool, owner, catalogue, tenant.org)
+    await grant_licence(backend.pool, owner, catalogue, tenant.org)
     made = await published(backend, owner, catalogue, 2)
     await backend.relay(owner)
     assert ids(await shown(backend, tenant, reached)) == made
@@ -345,11 +345,11 @@ async def test_the_networks_log_may_go_back_in_time_too(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
     catalogue = new_id("cat")
-    await grant(backend.pool, owner, catalogue, tenant.org)
+    await grant_licence(backend.pool, owner, catalogue, tenant.org)
     await published(backend, owner, catalogue, 3)
     await backend.relay(owner)
     old = (await bounds_of(backend, NETWORK)).end
-    await forget(backend.pool, NETWORK, start.position + 2)
+    await delete_events(backend.pool, NETWORK, start.position + 2)
     with pytest.raises(CursorExpired):
         await backend.events.read_page(LogView.network(tenant), old, END, 10, ALL)
     assert len(await shown(backend, tenant, start)) == 1
@@ -360,14 +360,14 @@ async def test_losses_are_reported_also_behind_events_that_are_not_visible(
 ) -> None:
     """The log ends at the same position as before; only the time shows that another event is there."""
     shown_to, foreign = new_id("cat"), new_id("cat")
-    await grant(backend.pool, owner, shown_to, tenant.org)
+    await grant_licence(backend.pool, owner, shown_to, tenant.org)
     made = await published(backend, owner, shown_to, 2)
     await published(backend, owner, foreign, 3)
     await backend.relay(owner)
     page = await backend.events.read_page(LogView.network(tenant), start, END, 10, ALL)
     assert ids(page.events) == made and page.position.position == start.position + 5
     assert (await backend.events.read_page(LogView.network(tenant), page.position, END, 10, ALL)).caught_up
-    await forget(backend.pool, NETWORK, start.position + 4)
+    await delete_events(backend.pool, NETWORK, start.position + 4)
     await backend.pass_time(timedelta(milliseconds=1))
     await published(backend, owner, shown_to, 2)
     await backend.relay(owner)
@@ -380,7 +380,7 @@ async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
 ) -> None:
     """Longer than what is looked at in one go."""
     catalogue, foreign = new_id("cat"), new_id("cat")
-    await grant(backend.pool, owner, catalogue, tenant.org)
+    await grant_licence(backend.pool, owner, catalogue, tenant.org)
     made: list[str] = []
     for _ in range(3):
         made += await published(backend, owner, catalogue)

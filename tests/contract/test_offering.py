@@ -29,7 +29,7 @@ from domain.matching.usecases.judge import load_judged_items
 from domain.matching.usecases.pair_updates import PairUpdater
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
-from tests.support.merged_catalogues import MERGING, Shop
+from tests.support.merged_catalogues import MERGING, MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
 EVIDENCE = (
@@ -39,20 +39,22 @@ EVIDENCE = (
 
 
 @pytest_asyncio.fixture
-async def shop(uow: UnitOfWork, tenant: Tenant) -> Shop:
-    made = Shop(uow, tenant)
+async def shop(uow: UnitOfWork, tenant: Tenant) -> MergedCatalogue:
+    made = MergedCatalogue(uow, tenant)
     for _ in range(3):
-        await made.source()
+        await made.create_source()
     return made
 
 
-def scored(shop: Shop, one: Variant, other: Variant, probability: float, *conflicts: str) -> ScoredPair:
+def scored(shop: MergedCatalogue, one: Variant, other: Variant, probability: float, *conflicts: str) -> ScoredPair:
     homes = {variant.id: product.id for product in shop.products for variant in product.variants}
     left, right = build_pair_key(one.id, other.id)
     return ScoredPair(left, homes[left], right, homes[right], probability, -2.0, EVIDENCE, conflicts)
 
 
-async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = ()) -> dict[tuple[str, str], MatchPair]:
+async def offer(
+    shop: MergedCatalogue, *pairs: ScoredPair, matched: tuple[Variant, ...] = ()
+) -> dict[tuple[str, str], MatchPair]:
     """Offer what was scored; answers every pair there is by its variants."""
     ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -61,14 +63,15 @@ async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = (
     return {(pair.left, pair.right): pair for pair in page.items}
 
 
-async def one_of_each(shop: Shop) -> tuple[Variant, Variant, Variant]:
+async def one_of_each(shop: MergedCatalogue) -> tuple[Variant, Variant, Variant]:
     a, b, c = [
-        (await shop.load(source, name, "red")).variants[0] for source, name in zip(shop.sources, "ABC", strict=True)
+        (await shop.load_product(source, name, "red")).variants[0]
+        for source, name in zip(shop.sources, "ABC", strict=True)
     ]
     return a, b, c
 
 
-async def test_a_likely_pair_is_offered_with_its_evidence(shop: Shop) -> None:
+async def test_a_likely_pair_is_offered_with_its_evidence(shop: MergedCatalogue) -> None:
     a, b, _ = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.9))
     pair = found[build_pair_key(a.id, b.id)]
@@ -78,7 +81,7 @@ async def test_a_likely_pair_is_offered_with_its_evidence(shop: Shop) -> None:
     assert (await offer(shop, scored(shop, a, b, 0.7, "colour")))[build_pair_key(a.id, b.id)].conflicts == ("colour",)
 
 
-async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: Shop) -> None:
+async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, a, c, 0.999, "gtin"))
     merged, kept = found[build_pair_key(a.id, b.id)], found[build_pair_key(a.id, c.id)]
@@ -86,20 +89,20 @@ async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: Shop) -> N
     async with shop.uow.begin_reading(shop.tenant) as tx:
         page = await tx[MergeStore].list_merges(MergeFilter(), PageRequest(limit=9))
     assert {(merge.kind, merge.decided_by) for merge in page.items} == {("variant", "rules"), ("product", "rules")}
-    assert len(await shop.documents()) == 2
+    assert len(await shop.list_documents()) == 2
 
 
-async def test_certain_pairs_of_three_sources_become_one_item(shop: Shop) -> None:
+async def test_certain_pairs_of_three_sources_become_one_item(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, b, c, 0.998), scored(shop, a, c, 0.6))
     assert [found[build_pair_key(*two)].status for two in ((a.id, b.id), (b.id, c.id), (a.id, c.id))] == [
         PairStatus.MERGED, PairStatus.MERGED, PairStatus.SUPERSEDED,
     ]  # fmt: skip
-    [product] = (await shop.documents()).values()
+    [product] = (await shop.list_documents()).values()
     assert len(product["variants"][0]["offers"]) == 3
 
 
-async def test_what_somebody_decided_stays(shop: Shop) -> None:
+async def test_what_somebody_decided_stays(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.9))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -110,7 +113,7 @@ async def test_what_somebody_decided_stays(shop: Shop) -> None:
     assert again[build_pair_key(a.id, c.id)].merge == merge
 
 
-async def test_what_was_taken_back_waits_for_a_person(shop: Shop) -> None:
+async def test_what_was_taken_back_waits_for_a_person(shop: MergedCatalogue) -> None:
     a, b, _ = await one_of_each(shop)
     merge = str((await offer(shop, scored(shop, a, b, 0.999)))[build_pair_key(a.id, b.id)].merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -118,17 +121,17 @@ async def test_what_was_taken_back_waits_for_a_person(shop: Shop) -> None:
         assert list(await tx[PairStore].list_unjudged(10)) == []
     again = await offer(shop, scored(shop, a, b, 0.9999))
     assert again[build_pair_key(a.id, b.id)].status == PairStatus.OPEN
-    assert len(await shop.documents()) == 3
+    assert len(await shop.list_documents()) == 3
 
 
-async def test_a_pair_without_evidence_is_superseded_and_returns(shop: Shop) -> None:
+async def test_a_pair_without_evidence_is_superseded_and_returns(shop: MergedCatalogue) -> None:
     a, b, _ = await one_of_each(shop)
     await offer(shop, scored(shop, a, b, 0.9))
     assert (await offer(shop, matched=(a,)))[build_pair_key(a.id, b.id)].status == PairStatus.SUPERSEDED
     assert (await offer(shop, scored(shop, a, b, 0.8)))[build_pair_key(a.id, b.id)].status == PairStatus.OPEN
 
 
-async def test_pairs_are_found(shop: Shop) -> None:
+async def test_pairs_are_found(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.6, "size"))
     filters: dict[str, tuple[dict[str, Any], int]] = {
@@ -142,7 +145,7 @@ async def test_pairs_are_found(shop: Shop) -> None:
         assert [pair.probability for pair in await tx[PairStore].list_unjudged(1)] == [0.9]
 
 
-async def test_the_judge_is_used_where_it_is_enabled(shop: Shop) -> None:
+async def test_the_judge_is_used_where_it_is_enabled(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await PairUpdater().store_scores(tx, [a.id], [scored(shop, a, b, 0.9)])
@@ -155,7 +158,7 @@ async def test_the_judge_is_used_where_it_is_enabled(shop: Shop) -> None:
     assert items.keys() == {a.id, b.id}
 
 
-async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: Shop) -> None:
+async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     dismissed = (await offer(shop, scored(shop, a, b, 0.9)))[build_pair_key(a.id, b.id)]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -172,7 +175,7 @@ async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: Shop) ->
         assert require_found(await tx[PairStore].get(dismissed.id)).status == PairStatus.SUPERSEDED
 
 
-async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Shop) -> None:
+async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
     pairs = [scored(shop, a, b, 0.89, "gtin"), scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999)]
     found = await offer(shop, *pairs)
@@ -182,9 +185,9 @@ async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Sho
         await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
 
 
-async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
+async def test_no_pair_is_open_that_can_only_be_refused(shop: MergedCatalogue) -> None:
     a, b, c = await one_of_each(shop)
-    d = (await shop.load(shop.sources[2], "D", "red")).variants[0]
+    d = (await shop.load_product(shop.sources[2], "D", "red")).variants[0]
     found = await offer(shop, scored(shop, a, d, 0.8), scored(shop, b, c, 0.8), scored(shop, a, b, 0.8))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.merge_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)
@@ -194,9 +197,9 @@ async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
         )
 
 
-async def test_an_undo_opens_no_pair_without_evidence(shop: Shop) -> None:
+async def test_an_undo_opens_no_pair_without_evidence(shop: MergedCatalogue) -> None:
     a, b, _c = await one_of_each(shop)
-    d = (await shop.load(shop.sources[1], "D", "red")).variants[0]
+    d = (await shop.load_product(shop.sources[1], "D", "red")).variants[0]
     found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, d, 0.8))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         merge = str((await MERGING.merge_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)).merge)
@@ -208,7 +211,9 @@ async def test_an_undo_opens_no_pair_without_evidence(shop: Shop) -> None:
         assert rival.probability == convert_to_probability(rival.prior)
 
 
-async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rules_leave_to_a_person_what_ties_too_much_together(
+    shop: MergedCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(merge_plan, "AUTOMATIC_LIMIT", merge_plan.MergeGroupSize(2, 9))
     a, b, c = await one_of_each(shop)
     pairs = scored(shop, a, b, 0.999), scored(shop, b, c, 0.998)
@@ -223,12 +228,12 @@ async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, m
         assert (await MERGING.merge_pair(tx, left.id, DecidedBy.PERSON)).status == PairStatus.MERGED
 
 
-async def test_not_even_a_person_ties_more_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_not_even_a_person_ties_more_together(shop: MergedCatalogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_plan, "MANUAL_LIMIT", merge_plan.MergeGroupSize(9, 3))
     [one, other] = [
-        await shop.load(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)
+        await shop.load_product(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)
     ]
-    pair = await shop.pair(one.variants[0], other.variants[0])
+    pair = await shop.create_pair(one.variants[0], other.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         with pytest.raises(Conflict, match=r"2 products with 4 variants. At most 9 products with 3 variants"):
             await MERGING.merge_pair(tx, pair.id, DecidedBy.PERSON)

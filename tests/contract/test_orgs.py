@@ -13,7 +13,7 @@ from domain.orgs.model import INVITATION_LIFETIME, Invitation, InvitationDetails
 from domain.orgs.ports import OrgStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.walking import check_both_ways
+from tests.support.pagination import check_pagination
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -114,7 +114,7 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
     async def fetch(page_request: PageRequest) -> Page[Organisation]:
         return await backend.memberships.list_organisations(user, page_request)
 
-    await check_both_ways(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)
+    await check_pagination(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)
 
 
 async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
@@ -131,7 +131,7 @@ async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
         async with backend.uow.begin_reading(tenant) as tx:
             return await tx[OrgStore].list_members(page_request)
 
-    await check_both_ways(fetch, members, lambda member: member.user)
+    await check_pagination(fetch, members, lambda member: member.user)
     async with backend.uow.begin(tenant, CALL) as tx:
         held = await tx[OrgStore].lock_members([members[1].user, outsider.user])
         assert held == {member.user: member for member in members[:2]}
@@ -168,7 +168,7 @@ async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> No
         async with backend.uow.begin_reading(tenant) as tx:
             return await tx[OrgStore].list_invitations(now, page_request)
 
-    await check_both_ways(fetch, made[::-1], lambda one: one.id)
+    await check_pagination(fetch, made[::-1], lambda one: one.id)
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
         assert await tx[OrgStore].lock_invitation(made[0].id) is None
         await tx[OrgStore].close_invitation(made[0].id, revoked_at=now)

@@ -128,14 +128,14 @@ async def test_a_refused_question_is_not_repeated(scene: Scene, status: int, err
 
 async def test_a_model_that_would_rather_not(scene: Scene) -> None:
     with pytest.raises(ModelRefused, match="against my rules") as refused:
-        await scene.after(scene.server.refuses("That is against my rules. " + "x" * 5000))
+        await scene.after(scene.server.make_refusal("That is against my rules. " + "x" * 5000))
     assert len(str(refused.value)) <= 300
     assert refused.value.usage == ModelUsage("small-1-2026-08-07", 812, 57, 317)
 
 
 async def test_an_answer_that_was_cut_off_is_none_and_costs(scene: Scene) -> None:
     with pytest.raises(ModelRefused, match="truncated") as refused:
-        await scene.after(scene.server.cut_off())
+        await scene.after(scene.server.make_truncated_reply())
     assert refused.value.usage is not None and refused.value.usage.output_tokens == 4000
 
 

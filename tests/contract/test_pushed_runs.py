@@ -12,7 +12,7 @@ from domain.runs import chunks
 from domain.runs.run_queue import build_source_lane
 from domain.runs.usecases import chunk_writer
 from tests.support.backend import Backend
-from tests.support.pushing import LEASE, PushDesk, push_desk
+from tests.support.push_harness import LEASE, PushHarness, create_push_harness
 
 pytestmark = pytest.mark.asyncio
 PRICE = {"amount": 499, "currency": "usd"}
@@ -34,11 +34,11 @@ def _problems(run: Any) -> set[tuple[str, str, str | None, int | None]]:
 
 
 async def test_stock_alone_leaves_all_else_as_it_is(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     await desk.push([_chair()])
     run = await desk.push([_stock(quantity=2)])
     assert (run.stats["offers_changed"], run.problems) == (1, ())
-    held = (await desk.held("A"))["A"]
+    held = (await desk.get_products("A"))["A"]
     assert (held["data"], held["variants"]["A-1"]["data"]) == ({"title": "Chair"}, {"sku": "A-1", "colour": "oak"})
     offer = {"price": 49900, "currency": "usd", "quantity": 2, "availability": "low_stock"}
     assert held["variants"]["A-1"]["offers"] == {"main": offer}
@@ -49,7 +49,7 @@ async def test_stock_alone_leaves_all_else_as_it_is(backend: Backend, tenant: Te
 async def test_stock_of_unknown_items_is_reported_each_time_and_creates_nothing(
     backend: Backend, tenant: Tenant
 ) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     await desk.push([_chair()])
     unknown = {"product": {"external_id": "A"}, "variants": [{"external_id": "A-9", "offers": [{"quantity": 1}]}]}
     for _ in range(2):
@@ -59,38 +59,38 @@ async def test_stock_of_unknown_items_is_reported_each_time_and_creates_nothing(
             ("variants.external_id", "missing", "A", 2),
         }
         assert run.stats["problems"] == 2
-    assert set((await desk.held("A", "B"))["A"]["variants"]) == {"A-1"}
-    assert "B" not in await desk.held("A", "B")
+    assert set((await desk.get_products("A", "B"))["A"]["variants"]) == {"A-1"}
+    assert "B" not in await desk.get_products("A", "B")
 
 
 async def test_the_same_records_mean_something_else_where_they_state_everything(
     backend: Backend, tenant: Tenant
 ) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     await desk.push([_chair(brand="Lindgren", tags=["oak"])])
     await desk.push([_chair()])
-    assert (await desk.held("A"))["A"]["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["oak"]}
+    assert (await desk.get_products("A"))["A"]["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["oak"]}
     await desk.push([_chair()], is_complete=True)
-    assert (await desk.held("A"))["A"]["data"] == {"title": "Chair"}
+    assert (await desk.get_products("A"))["A"]["data"] == {"title": "Chair"}
     kept = await desk.push([_stock()], is_complete=True)
-    assert "withdrawn" not in kept.stats and (await desk.held("A"))["A"]["data"] == {"title": "Chair"}
+    assert "withdrawn" not in kept.stats and (await desk.get_products("A"))["A"]["data"] == {"title": "Chair"}
 
 
 async def test_an_item_that_moved_comes_back_by_the_same_record(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     taking = {"product": {"external_id": "B", "title": "Set"}, "variants": [{"external_id": "A-1", "finish": "oiled"}]}
     await desk.push([_chair()])
     await desk.push([taking])
-    held = await desk.held("A", "B")
+    held = await desk.get_products("A", "B")
     assert held["A"]["variants"] == {}
     assert held["B"]["variants"]["A-1"]["data"] == {"sku": "A-1", "colour": "oak", "finish": "oiled"}
     await desk.push([_chair()])
-    held = await desk.held("A", "B")
+    held = await desk.get_products("A", "B")
     assert (set(held["A"]["variants"]), held["B"]["variants"]) == ({"A-1"}, {})
 
 
 async def test_problems_of_a_record_are_reported_with_every_push(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     bad = [
         _chair("A", title=["no text"]),
         _stock("A", "#N/A"),
@@ -121,7 +121,7 @@ async def test_of_more_problems_than_are_kept_all_are_counted(
     from domain.runs.usecases import spool
 
     monkeypatch.setattr(spool, "MAX_STORED_PROBLEMS", 3)
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     records = [_chair(f"K{number}", title=7) for number in range(8)]
     for quantity in (1, 2):
         run = await desk.push([*records, _chair("GOOD", title=str(quantity))])
@@ -129,23 +129,23 @@ async def test_of_more_problems_than_are_kept_all_are_counted(
 
 
 async def test_an_unchanged_push_repeats_its_problems(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     runs = [await desk.push([_chair(title=3)], is_complete=True) for _ in range(2)]
     assert runs[1].stats["unchanged_feed"] == 1
     assert _problems(runs[1]) == _problems(runs[0]) != set() and runs[1].stats["problems"] == 1
 
 
 async def test_a_currency_in_any_case_and_prices_in_another_one(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     await desk.push([_chair()])
     run = await desk.push([_stock("A", 5, cost={"amount": "9.50", "currency": "EUR"})])
     assert _problems(run) == {("variants.offers", "conflict", "A", 1)}
-    offer = (await desk.held("A"))["A"]["variants"]["A-1"]["offers"]["main"]
+    offer = (await desk.get_products("A"))["A"]["variants"]["A-1"]["offers"]["main"]
     assert offer == {"cost": 950, "currency": "eur", "quantity": 5, "availability": "low_stock"}
 
 
 async def test_what_is_stored_can_be_pushed_back(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     record = _chair(
         compliance={"stability_rating": 1.5, "country_of_origin": "SE"}, media=[{"url": "https://a.example/1.jpg"}]
     )
@@ -155,7 +155,7 @@ async def test_what_is_stored_can_be_pushed_back(backend: Backend, tenant: Tenan
     }  # fmt: skip
     run = await desk.push([record])
     assert run.problems == ()
-    held = (await desk.held("A"))["A"]
+    held = (await desk.get_products("A"))["A"]
     variant = held["variants"]["A-1"]
     back = {
         "product": {"external_id": "A", **held["data"]},
@@ -169,7 +169,7 @@ async def test_what_is_stored_can_be_pushed_back(backend: Backend, tenant: Tenan
     }
     run = await desk.push([_plain(back)], is_complete=True)
     assert (run.problems, run.stats.get("products_changed"), run.stats.get("offers_changed")) == ((), None, None)
-    assert (await desk.held("A"))["A"] == held
+    assert (await desk.get_products("A"))["A"] == held
 
 
 def _plain(value: Any) -> Any:
@@ -184,9 +184,9 @@ def _plain(value: Any) -> Any:
     )
 
 
-async def _attempt(desk: PushDesk) -> None:
+async def _attempt(desk: PushHarness) -> None:
     [job, *_] = await desk.backend.dispatch.claim(build_source_lane(desk.source.id), 1, timedelta(milliseconds=1))
-    await desk.execution()(job, asyncio.Event())
+    await desk.create_handler()(job, asyncio.Event())
 
 
 async def test_an_attempt_that_ends_between_chunks_is_taken_over(
@@ -195,11 +195,11 @@ async def test_an_attempt_that_ends_between_chunks_is_taken_over(
     """The merge rests on what is stored, so that what was merged already is not merged otherwise."""
     monkeypatch.setattr(chunks, "BUCKET_BYTES", 64)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 1, Stream.STOCK: 1})
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     keys = [f"K{number}" for number in range(6)]
     await desk.push([_chair(key, tags=["old"]) for key in keys])
-    run = await desk.call([_chair(key, tags=None, brand="B") for key in keys], batch="b", has_more=True)
-    await desk.call([_stock(key, 1) for key in keys] + [_stock(key, 3, price=None) for key in keys], batch="b")
+    run = await desk.queue_push([_chair(key, tags=None, brand="B") for key in keys], batch="b", has_more=True)
+    await desk.queue_push([_stock(key, 1) for key in keys] + [_stock(key, 3, price=None) for key in keys], batch="b")
     written, left = chunk_writer.ChunkWriter._write_once, [2]
 
     async def dying(self: Any, prepared: Any) -> None:
@@ -213,28 +213,30 @@ async def test_an_attempt_that_ends_between_chunks_is_taken_over(
         await _attempt(desk)
     monkeypatch.setattr(chunk_writer.ChunkWriter, "_write_once", written)
     await backend.pass_time(2 * LEASE)
-    await desk.work()
-    ended = await desk.run(run.id)
+    await desk.process_jobs()
+    ended = await desk.get_run(run.id)
     assert (ended.status, ended.stats["products_changed"], ended.stats["offers_changed"]) == ("succeeded", 6, 6)
-    held = await desk.held(*keys)
+    held = await desk.get_products(*keys)
     for key in keys:
         assert held[key]["data"] == {"title": "Chair", "brand": "B"}
         assert held[key]["variants"][f"{key}-1"]["offers"]["main"] == {"quantity": 3, "availability": "low_stock"}
 
 
 async def test_two_pushes_of_one_product_at_once_are_both_kept(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     await desk.push([_chair()])
     await asyncio.gather(
-        desk.call([_stock(quantity=1)]), desk.call([_chair(brand="Lindgren")]), desk.call([_chair(tags=["a"])])
+        desk.queue_push([_stock(quantity=1)]),
+        desk.queue_push([_chair(brand="Lindgren")]),
+        desk.queue_push([_chair(tags=["a"])]),
     )
-    await asyncio.gather(desk.work(), desk.work())
-    held = (await desk.held("A"))["A"]
+    await asyncio.gather(desk.process_jobs(), desk.process_jobs())
+    held = (await desk.get_products("A"))["A"]
     assert held["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["a"]}
 
 
 async def test_a_complete_batch_may_be_let_withdraw_everything(backend: Backend, tenant: Tenant) -> None:
-    desk = await push_desk(backend, tenant)
+    desk = await create_push_harness(backend, tenant)
     await desk.push([_chair(f"K{number}") for number in range(60)], is_complete=True)
     refused = await desk.push([_chair("K0")], is_complete=True)
     assert refused.error is not None and refused.error.code == "shrink_refused"
@@ -243,10 +245,10 @@ async def test_a_complete_batch_may_be_let_withdraw_everything(backend: Backend,
 
 
 async def test_another_tenants_source_is_merged_by_itself(backend: Backend, tenant: Tenant) -> None:
-    desk, other = await push_desk(backend, tenant), await push_desk(backend, await backend.tenant())
+    desk, other = await create_push_harness(backend, tenant), await create_push_harness(backend, await backend.tenant())
     await desk.push([_chair(brand="Lindgren")])
     await other.push([_chair()])
     run = await other.push([_stock("A", 1)])
     assert run.problems == ()
-    assert (await other.held("A"))["A"]["data"] == {"title": "Chair"}
-    assert (await desk.held("A"))["A"]["variants"]["A-1"]["offers"]["main"]["quantity"] == 12
+    assert (await other.get_products("A"))["A"]["data"] == {"title": "Chair"}
+    assert (await desk.get_products("A"))["A"]["variants"]["A-1"]["offers"]["main"]["quantity"] == 12

@@ -15,7 +15,7 @@ from domain.request_logs.model import RequestLog, RequestLogFilter
 from domain.request_logs.ports import RequestLogStore
 from tests.support import builders, filters
 from tests.support.backend import Backend
-from tests.support.walking import walk
+from tests.support.pagination import collect_items
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,7 +25,7 @@ async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[Reque
         async with backend.uow.begin_reading(tenant) as tx:
             return await tx[RequestLogStore].page(page_request, RequestLogFilter())
 
-    return await walk(fetch, limit)
+    return await collect_items(fetch, limit)
 
 
 async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
@@ -101,8 +101,8 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
 
     page = await fetch(PageRequest(5))
     assert page.next_key is not None
-    assert await walk(fetch, limit, start=page.next_key, backwards=True) == logs[::-1][:4]
-    assert await walk(fetch, limit, start=page.next_key) == logs[::-1][5:]
+    assert await collect_items(fetch, limit, start=page.next_key, backwards=True) == logs[::-1][:4]
+    assert await collect_items(fetch, limit, start=page.next_key) == logs[::-1][5:]
 
 
 async def test_requests_of_one_moment_all_appear(backend: Backend, tenant: Tenant) -> None:
@@ -157,8 +157,11 @@ async def test_filters_over_many_days(
                 return await tx[RequestLogStore].page(page_request, wanted)
 
         expected = [log for log in logs if filters.request_matches(wanted, log)]
-        assert await walk(fetch, 7, full=not few) == expected, wanted
+        assert await collect_items(fetch, 7, full=not few) == expected, wanted
         first = await fetch(PageRequest(50))
         if first.next_key is not None:
             seen = list(first.items)
-            assert await walk(fetch, 7, start=first.next_key, backwards=True, full=not few) in (seen, seen[:-1]), wanted
+            assert await collect_items(fetch, 7, start=first.next_key, backwards=True, full=not few) in (
+                seen,
+                seen[:-1],
+            ), wanted

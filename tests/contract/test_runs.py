@@ -29,7 +29,7 @@ from domain.runs.ports import RunStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.walking import check_both_ways, check_inserts
+from tests.support.pagination import check_insertions, check_pagination
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -205,8 +205,8 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
         await _add(uow, tenant, _ended("src_1"), _ended("src_2"))
 
     expected = sorted(runs, key=_id, reverse=True)
-    await check_both_ways(fetch, expected, _id)
-    await check_inserts(fetch, insert, expected, _id)
+    await check_pagination(fetch, expected, _id)
+    await check_insertions(fetch, insert, expected, _id)
 
 
 async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -16,7 +16,7 @@ from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.walking import check_both_ways, check_inserts
+from tests.support.pagination import check_insertions, check_pagination
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -131,7 +131,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
     await _add(uow, replace(tenant, livemode=False), builders.source())
     async with uow.begin_reading(tenant) as tx:
         expected = sorted(sources, key=_id, reverse=True)
-        await check_both_ways(tx[SourceStore].page, expected, _id)
+        await check_pagination(tx[SourceStore].page, expected, _id)
 
 
 async def test_pages_are_stable_while_sources_are_added(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -145,7 +145,7 @@ async def test_pages_are_stable_while_sources_are_added(uow: UnitOfWork, tenant:
     async def insert() -> None:
         await _add(uow, tenant, builders.source())
 
-    await check_inserts(fetch, insert, sorted(sources, key=_id, reverse=True), _id)
+    await check_insertions(fetch, insert, sorted(sources, key=_id, reverse=True), _id)
 
 
 async def test_due_pulls(backend: Backend, tenant: Tenant) -> None:

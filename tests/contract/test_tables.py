@@ -13,8 +13,8 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import Store, Tx, UnitOfWork
 from tests.support import builders, filters
 from tests.support.backend import Backend
-from tests.support.samples import FROM_LATER, sample
-from tests.support.walking import check_both_ways, check_inserts
+from tests.support.pagination import check_insertions, check_pagination
+from tests.support.samples import FROM_LATER, build_sample
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)]
 CALL = builders.CALL
@@ -38,7 +38,7 @@ def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
 
 def rows(table: Table[Any], count: int) -> list[Any]:
     """New rows."""
-    return [sample(table.kind, number) for number in range(count)]
+    return [build_sample(table.kind, number) for number in range(count)]
 
 
 def bare(table: Table[Any], row: Any) -> Any:
@@ -70,7 +70,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
 
 async def test_keeps_what_a_later_release_wrote(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     """That release was taken back: its words are read and kept as they are."""
-    row = sample(table.kind, FROM_LATER)
+    row = build_sample(table.kind, FROM_LATER)
     await keep(uow, tenant, table, row)
     async with uow.begin(tenant, CALL) as tx:
         found = await store_of(tx, table).get(row.id)
@@ -143,7 +143,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, table: Table[
     await keep(uow, replace(tenant, livemode=False), table, *rows(table, 1))
     async with uow.begin_reading(tenant) as tx:
         expected = [bare(table, row) for row in sorted(made, key=_id, reverse=True)]
-        await check_both_ways(lambda request: page_of(tx, table, request), expected, _id)
+        await check_pagination(lambda request: page_of(tx, table, request), expected, _id)
 
 
 async def test_pages_are_stable_while_rows_are_added(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
@@ -157,7 +157,7 @@ async def test_pages_are_stable_while_rows_are_added(uow: UnitOfWork, tenant: Te
     async def insert() -> None:
         await keep(uow, tenant, table, *rows(table, 1))
 
-    await check_inserts(fetch, insert, [bare(table, row) for row in sorted(made, key=_id, reverse=True)], _id)
+    await check_insertions(fetch, insert, [bare(table, row) for row in sorted(made, key=_id, reverse=True)], _id)
 
 
 async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:

@@ -23,7 +23,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 from tests.contract.desk import Desk, settled, until
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.closed import closed
+from tests.support.closed_schemas import close_schema
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -142,7 +142,7 @@ async def test_thresholds_are_notified_once(backend: Backend, uow: UnitOfWork) -
     events = [post.event for post in desk.receivers.at(endpoint.url)]
     assert [event["type"] for event in events] == ["usage.threshold_reached"] * 2
     assert [(event["data"]["threshold"], event["data"]["used"]) for event in events] == [(80, 8), (100, 14)]
-    schema = Validator(closed(dict(EVENT_SCHEMAS["usage.threshold_reached"])))
+    schema = Validator(close_schema(dict(EVENT_SCHEMAS["usage.threshold_reached"])))
     assert [fault for event in events for fault in schema.find_field_errors(event)] == []
     assert events[0]["data"]["included"] == 10 and events[0]["subject"] == tenant.org
 

@@ -16,8 +16,7 @@ from domain.webhooks.model import Endpoint, Filters
 from domain.webhooks.ports import WebhookStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add as add_products
-from tests.support.catalogues import random_product
+from tests.support.catalogues import add_products, random_product
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL

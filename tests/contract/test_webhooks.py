@@ -26,7 +26,7 @@ from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders, filters
 from tests.support.backend import Backend
-from tests.support.walking import check_both_ways, check_inserts
+from tests.support.pagination import check_insertions, check_pagination
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -162,7 +162,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
     endpoints = [builders.endpoint() for _ in range(count)]
     await _add(uow, tenant, *endpoints)
     async with uow.begin_reading(tenant) as tx:
-        await check_both_ways(tx[WebhookStore].page, endpoints[::-1], lambda endpoint: endpoint.id)
+        await check_pagination(tx[WebhookStore].page, endpoints[::-1], lambda endpoint: endpoint.id)
 
 
 async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -237,7 +237,7 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
             return await tx[WebhookStore].list_deliveries(replace(wanted, endpoint=endpoint.id), page_request)
 
     expected = [delivery for delivery in reversed(made) if filters.equals(wanted, delivery)]
-    await check_both_ways(fetch, expected, lambda delivery: delivery.id)
+    await check_pagination(fetch, expected, lambda delivery: delivery.id)
 
 
 async def test_pages_of_deliveries_are_stable_while_others_are_added(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -250,7 +250,7 @@ async def test_pages_of_deliveries_are_stable_while_others_are_added(uow: UnitOf
         async with uow.begin_reading(tenant) as tx:
             return await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
 
-    await check_inserts(
+    await check_insertions(
         fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
     )
 

@@ -9,7 +9,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import END, EVERYTHING, bounds_of, ids, written
 from tests.support.backend import Backend
-from tests.support.log_changes import grant
+from tests.support.log_changes import grant_licence
 
 pytestmark = pytest.mark.asyncio
 FEED = EventFilter()
@@ -30,7 +30,7 @@ async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of
     view, start = LogView.own(tenant), BEGINNING
     if of_network:
         owner, catalogue, view = await backend.tenant(), new_id("cat"), LogView.network(tenant)
-        await grant(backend.pool, owner, catalogue, tenant.org)
+        await grant_licence(backend.pool, owner, catalogue, tenant.org)
         start = (await bounds_of(backend, view.log)).end
         made = await _filled(backend, owner, catalogue)
         await backend.relay(owner)

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.flows.feeds import catalogue, record
-from tests.flows.stage import Stage, Tenancy, eventually, free_port
+from tests.flows.feeds import build_catalogue, build_record
+from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port, wait_until
 from tests.postgres.databases import fresh_database
 
 pytestmark = pytest.mark.soak
@@ -112,7 +112,7 @@ class Tls(http.client.HTTPSConnection):
 class Front:
     """A stage with two APIs and a proxy before them."""
 
-    stage: Stage
+    stage: ServiceProcesses
     place: Place
     apis: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
@@ -131,7 +131,7 @@ class Front:
     def start(self, number: int) -> None:
         port = self.place.apis[number]
         self.apis[number:number] = [self.stage.start(f"api-{number}", API, JOINERY_PORT=str(port))]
-        eventually(lambda: ready(port), f"API {number} is ready", within=60)
+        wait_until(lambda: ready(port), f"API {number} is ready", within=60)
 
     def restart(self, number: int) -> None:
         self.stage.stop(self.apis.pop(number))
@@ -183,7 +183,7 @@ def front(
     environment = {"JOINERY_BASE_URL": f"https://{NAME}:{place.port}", "JOINERY_TRUSTED_PROXIES": "127.0.0.1"}
     if name == "caddy":
         environment["JOINERY_DRAIN_SECONDS"] = "3"
-    stage = Stage(asyncio.run(fresh_database(f"proxy_{name}")), folder, environment)
+    stage = ServiceProcesses(asyncio.run(fresh_database(f"proxy_{name}")), folder, environment)
     with (folder / "proxy.log").open("wb") as log:
         proxy = subprocess.Popen(PROXIES[name](place), stdout=log, stderr=log)
     try:
@@ -191,7 +191,7 @@ def front(
         stage.start("worker")
         for number in (0, 1):
             made.start(number)
-        eventually(lambda: answers(made), "the proxy answers")
+        wait_until(lambda: answers(made), "the proxy answers")
         yield made
     finally:
         stage.stop()
@@ -210,7 +210,7 @@ def answers(front: Front) -> bool:
 def tenancy(front: Front) -> Tenancy:
     """A new organisation; its own client goes around the proxy."""
     front.stage.port = front.place.apis[0]
-    return front.stage.organisation()
+    return front.stage.create_organisation()
 
 
 def bearer(tenancy: Tenancy) -> dict[str, str]:
@@ -262,7 +262,7 @@ class Load:
         if number % 6:
             method, target, body, more = "GET", ("/v1/products?limit=5", "/v1/sources")[number % 2], None, {}
         else:
-            body = json.dumps({"records": [record(f"chair-{number}")]})
+            body = json.dumps({"records": [build_record(f"chair-{number}")]})
             method, target = "POST", f"/v1/sources/{self._source}/records"
             more = {"Content-Type": "application/json", "Idempotency-Key": f"roll-{number}-{time.time_ns()}"}
         connection.request(method, target, body, {**self._headers, **more})
@@ -272,7 +272,7 @@ class Load:
 
 
 def test_nobody_notices_a_rolling_restart(front: Front, tenancy: Tenancy) -> None:
-    source = tenancy.api.source("push", config={"currency": "usd"})
+    source = tenancy.api.create_source("push", config={"currency": "usd"})
     front.send("GET", "/v1/products", **bearer(tenancy))
     restarts = 0
     with Load(front, tenancy, source) as load:
@@ -284,12 +284,12 @@ def test_nobody_notices_a_rolling_restart(front: Front, tenancy: Tenancy) -> Non
 
 
 def test_an_event_comes_through_the_stream_at_once(front: Front, tenancy: Tenancy) -> None:
-    source = tenancy.api.source("push", config={"currency": "usd"})
+    source = tenancy.api.create_source("push", config={"currency": "usd"})
     connection = front.connection()
     connection.request("GET", "/v1/stream", headers={**bearer(tenancy), "Accept": "text/event-stream"})
     stream = connection.getresponse()
     assert (stream.status, stream.headers["Content-Type"].partition(";")[0]) == (200, "text/event-stream")
-    tenancy.api.push(source, [record("streamed")])
+    tenancy.api.push(source, [build_record("streamed")])
     # Were it buffered, nothing but the end of the stream would bring it: reading runs into the connection's timeout.
     assert any(b"product.created" in line for line in iter(stream.readline, b""))
     connection.close()
@@ -301,13 +301,13 @@ def test_a_long_poll_outlasts_the_proxy(front: Front, tenancy: Tenancy) -> None:
 
 
 def announced(tenancy: Tenancy, size: int) -> Any:
-    source = tenancy.api.source("file", config={"currency": "usd"}, licence_basis="own_data")
+    source = tenancy.api.create_source("file", config={"currency": "usd"}, licence_basis="own_data")
     announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": size}
     return tenancy.api.post(f"/v1/sources/{source}/uploads", announcement)
 
 
 def test_a_large_upload_passes(front: Front, tenancy: Tenancy) -> None:
-    content = catalogue(2000)
+    content = build_catalogue(2000)
     content += b"\n" * (24 * 1024 * 1024 - len(content))
     upload = announced(tenancy, len(content))
     link = urlsplit(upload["target"]["url"])
@@ -315,7 +315,7 @@ def test_a_large_upload_passes(front: Front, tenancy: Tenancy) -> None:
     headers = {name.replace("-", "_"): value for name, value in upload["target"]["headers"].items()}
     status, body = front.send("PUT", f"{link.path}?{link.query}", content, **headers)
     assert status in (200, 201, 204), body
-    run = tenancy.api.ended(tenancy.api.post(f"/v1/uploads/{upload['id']}/complete")["run"], within=120)
+    run = tenancy.api.wait_for_end(tenancy.api.post(f"/v1/uploads/{upload['id']}/complete")["run"], within=120)
     assert run["status"] == "succeeded"
 
 
@@ -323,7 +323,7 @@ def test_a_refused_body_is_answered_by_the_api(front: Front, tenancy: Tenancy) -
     """The API answers before it has read the body, and that answer arrives."""
     body = b'{"records": [' + b" " * (3 * 1024 * 1024) + b"]}"
     more = {"Content_Type": "application/json", "Idempotency_Key": "refused-1"}
-    target = f"/v1/sources/{tenancy.api.source('push', config={'currency': 'usd'})}/records"
+    target = f"/v1/sources/{tenancy.api.create_source('push', config={'currency': 'usd'})}/records"
     assert front.send("POST", target, body, Authorization="Bearer svc_live_nobody", **more)[0] == 401
 
 
@@ -335,10 +335,10 @@ def test_the_client_is_who_the_proxy_saw(front: Front, tenancy: Tenancy) -> None
     target = f"/v1/sources?limit={17}"
     spoofed = {"X_Forwarded_For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
     assert front.send("GET", target, **bearer(tenancy), **spoofed)[0] == 200
-    seen = lambda: front.stage.rows(  # noqa: E731
+    seen = lambda: front.stage.fetch_rows(  # noqa: E731
         "SELECT ip FROM request_logs WHERE org = %(org)s AND query::text LIKE '%%17%%'", org=tenancy.tenant.org
     )
-    assert eventually(seen, "the request is logged") == [(CLIENT,)]
+    assert wait_until(seen, "the request is logged") == [(CLIENT,)]
 
 
 def test_figures_stay_inside(front: Front) -> None:

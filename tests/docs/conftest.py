@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.server import Server, start_server
-from tests.support.shipped_clients import unpacked_tarball, unpacked_wheel
+from tests.support.shipped_clients import unpack_tarball, unpack_wheel
 
 
 @pytest.fixture(scope="session")
@@ -21,5 +21,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the importable clients: `python/joinery_client` and `node_modules/joinery-client`."""
     folder = tmp_path_factory.mktemp("clients")
-    unpacked_wheel(folder / "python")
-    return unpacked_tarball(folder)
+    unpack_wheel(folder / "python")
+    return unpack_tarball(folder)

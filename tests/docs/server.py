@@ -15,10 +15,10 @@ from aiohttp import web
 
 from entrypoints.demo.feeds import create_application
 from tests.docs.commands import ROOT
-from tests.flows.api import Api
-from tests.flows.stage import Stage, free_port
+from tests.flows.api_client import ApiClient
+from tests.flows.service_processes import ServiceProcesses, free_port
 from tests.postgres.databases import fresh_database
-from tests.support.oauth_apps import apps_of
+from tests.support.oauth_apps import create_apps
 
 CURL = r"""#!/bin/sh
 # the installed curl, which also writes the status of each response; a stream is read for two seconds
@@ -61,7 +61,7 @@ def serve_shop(port: int) -> None:
     threading.Thread(target=loop.run_forever, daemon=True).start()
 
 
-def wait_for_run(api: Api, run: str) -> str:
+def wait_for_run(api: ApiClient, run: str) -> str:
     """Wait until the run has ended and return its status."""
     for _ in range(600):
         status = str(api.get(f"/v1/runs/{run}")["status"])
@@ -75,7 +75,7 @@ def wait_for_run(api: Api, run: str) -> str:
 class Server:
     """A running service. `env` is the environment of commands, with the variables `VARIANT`, `SRC`, `MAP` and `SITE` of the pages."""
 
-    stage: Stage
+    stage: ServiceProcesses
     env: dict[str, str]
     receiver_port: int
     unused_port: int
@@ -95,10 +95,10 @@ def start_server(home: Path) -> Server:
     receiver_port, shop, unused = int(receiver.server_address[1]), free_port(), free_port()
     serve_shop(shop)
     allowed = {"JOINERY_ALLOW_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in (receiver_port, shop, unused))}
-    stage = Stage(asyncio.run(fresh_database("docs")), home, dict(allowed))
+    stage = ServiceProcesses(asyncio.run(fresh_database("docs")), home, dict(allowed))
     stage.env |= allowed
     stage.start("worker")
-    stage.api()
+    stage.start_api()
     (home / "bin").mkdir()
     (home / "bin" / "curl").write_text(CURL % shutil.which("curl"))
     (home / "bin" / "curl").chmod(0o755)
@@ -112,17 +112,17 @@ def start_server(home: Path) -> Server:
     return Server(stage, env | _create_sample_data(stage), receiver_port, unused, receiver)
 
 
-def _create_sample_data(stage: Stage) -> dict[str, str]:
-    tenancy = stage.organisation()
+def _create_sample_data(stage: ServiceProcesses) -> dict[str, str]:
+    tenancy = stage.create_organisation()
     api, organisation = tenancy.api, tenancy.organisation
-    apps, _ = stage.within(lambda parts: apps_of(parts, organisation))
+    apps, _ = stage.run_with_dependencies(lambda parts: create_apps(parts, organisation))
     own = {"config": {"currency": "usd"}, "licence_basis": "own_data"}
-    assert wait_for_run(api, api.hand_in(api.source("file", **own), FEED.encode())) == "succeeded"
-    unknown = api.source("file", **own)
-    assert wait_for_run(api, api.hand_in(unknown, COLUMNS.encode(), "unknown.csv")) == "needs_mapping"
+    assert wait_for_run(api, api.upload_file(api.create_source("file", **own), FEED.encode())) == "succeeded"
+    unknown = api.create_source("file", **own)
+    assert wait_for_run(api, api.upload_file(unknown, COLUMNS.encode(), "unknown.csv")) == "needs_mapping"
     return {
         "JOINERY_KEY": str(api.secret),
-        "JOINERY_TEST_KEY": str(stage.organisation(livemode=False).api.secret),
+        "JOINERY_TEST_KEY": str(stage.create_organisation(livemode=False).api.secret),
         "CLIENT_ID": apps["machine"]["client_id"],
         "CLIENT_SECRET": apps["machine"]["client_secret"],
         "NATIVE_ID": apps["native"]["client_id"],

@@ -2,7 +2,7 @@
 
 from tests.docs.commands import ROOT
 from tests.docs.server import Server
-from tests.flows.api import Api
+from tests.flows.api_client import ApiClient
 
 _UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30))
 
@@ -13,7 +13,7 @@ def _format_size(size: int) -> str:
 
 
 def test_the_table_of_plans_is_current(server: Server) -> None:
-    api = Api(server.stage.port, server.env["JOINERY_KEY"])
+    api = ApiClient(server.stage.port, server.env["JOINERY_KEY"])
     rows = [
         f"| `{plan['code']}` | `{plan['tier']}` | {plan['meters']['sources']['included']:,} "
         f"| {_format_size(plan['meters']['stored_bytes']['included'])} | {', '.join(f'`{name}`' for name in plan['features'])} |"

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from adapters.api_json.problems import PROBLEM
 from tests.docs.commands import PAGES, ROOT, read_blocks
 from tests.docs.server import Server
-from tests.flows.api import Api
+from tests.flows.api_client import ApiClient
 
 
 def read_problems() -> list[tuple[str, dict[str, Any]]]:
@@ -31,7 +31,7 @@ def test_problems_match_the_schema() -> None:
 def test_the_service_returns_the_first_problem_of_the_page(server: Server) -> None:
     [problem] = [problem for page, problem in read_problems() if page == "errors.md"]
     assert "/v1/products?limit=101" in read_blocks(ROOT / "docs" / "errors.md")[0].text
-    response = Api(server.stage.port, server.env["JOINERY_KEY"]).send("GET", "/v1/products?limit=101").json()
+    response = ApiClient(server.stage.port, server.env["JOINERY_KEY"]).send("GET", "/v1/products?limit=101").json()
     assert response.keys() == problem.keys()
     for name in ("title", "status", "code", "detail", "errors"):
         assert response[name] == problem[name]

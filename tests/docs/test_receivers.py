@@ -13,8 +13,8 @@ import pytest
 
 from tests.docs.commands import ROOT, read_blocks
 from tests.docs.server import Server
-from tests.flows.api import Api
-from tests.flows.stage import eventually
+from tests.flows.api_client import ApiClient
+from tests.flows.service_processes import wait_until
 
 PAGE = ROOT / "docs" / "webhooks.md"
 EXPECTED_LINES = (r"webhook\.test whe_\w{22} 1\b", r"offer\.changed ofr_\w{22} 8\b")
@@ -26,7 +26,7 @@ def read_receivers(language: str) -> list[str]:
 
 def check_output(server: Server, argv: list[str], folder: Path, env: dict[str, str]) -> None:
     """Start the receiver, send a test event and a sample event to it, and compare its output."""
-    api = Api(server.stage.port, server.env["JOINERY_TEST_KEY"])
+    api = ApiClient(server.stage.port, server.env["JOINERY_TEST_KEY"])
     url = f"http://127.0.0.1:{server.unused_port}/hooks"
     endpoint = api.post("/v1/webhook-endpoints", {"url": url, "event_types": ["offer.changed"]})
     process = subprocess.Popen(
@@ -36,7 +36,7 @@ def check_output(server: Server, argv: list[str], folder: Path, env: dict[str, s
     assert process.stdout is not None
     threading.Thread(target=lambda: [output.put(line) for line in process.stdout or ()], daemon=True).start()
     try:
-        eventually(lambda: rejects_unsigned_requests(server.unused_port), "the receiver listens")
+        wait_until(lambda: rejects_unsigned_requests(server.unused_port), "the receiver listens")
         api.post(f"/v1/webhook-endpoints/{endpoint['id']}/test")
         api.post("/v1/test/events", {"type": "offer.changed"})
         printed = ""
@@ -56,7 +56,7 @@ def check_output(server: Server, argv: list[str], folder: Path, env: dict[str, s
 def rejects_unsigned_requests(port: int) -> bool:
     """Return whether the receiver on the port runs and rejects a request without a signature."""
     try:
-        return Api(port, None).send("POST", "/hooks", b"{}").status == 400
+        return ApiClient(port, None).send("POST", "/hooks", b"{}").status == 400
     except OSError:
         return False
 

@@ -9,7 +9,7 @@ import pytest
 
 from entrypoints.site.calls import format_client_examples
 from tests.docs.server import Server
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 PYTHON = """
 from joinery_client import Joinery, JoineryError
@@ -40,7 +40,7 @@ async function attempt(name, work) {
 
 def read_calls(language: str) -> dict[str, str]:
     """Return the call of each operation, without the creation of the client."""
-    found = {row.id: dict(format_client_examples(row)).get(language, "") for row in whole()}
+    found = {row.id: dict(format_client_examples(row)).get(language, "") for row in load_operation_table()}
     return {name: text.split("client = ")[-1].split("\n", 1)[1] for name, text in found.items() if text}
 
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.postgres.databases import fresh_database
 
-TRAPS = ("-m", "tests.faults.traps")
+TRAPS = ("-m", "tests.faults.crash_points")
 
 
 @dataclass
 class Faults:
     """The stage and its patient worker."""
 
-    stage: Stage
+    stage: ServiceProcesses
     patient: "subprocess.Popen[bytes]"
 
     @contextmanager
@@ -33,16 +33,16 @@ class Faults:
 
     def organisation(self) -> Tenancy:
         """A new one."""
-        return self.stage.organisation()
+        return self.stage.create_organisation()
 
 
 @pytest.fixture(scope="session")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faults]:
     """The stage, running."""
-    stage = Stage(asyncio.run(fresh_database("faults")), tmp_path_factory.mktemp("faults"))
+    stage = ServiceProcesses(asyncio.run(fresh_database("faults")), tmp_path_factory.mktemp("faults"))
     try:
         patient = stage.start("patient", (*TRAPS, "worker"))
-        stage.api()
+        stage.start_api()
         yield Faults(stage, patient)
     finally:
         stage.stop()

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.flows.stage import Stage
+from tests.flows.service_processes import ServiceProcesses
 
 _OF_THE_MOMENT = frozenset(
     "id source catalogue product variant created_at updated_at observed_at withdrawn_at correlation_id time".split()
@@ -36,21 +36,21 @@ WHERE e.source = %(source)s ORDER BY e.position
 """
 
 
-def state(stage: Stage, source: str) -> dict[str, Any]:
+def state(stage: ServiceProcesses, source: str) -> dict[str, Any]:
     """Everything that lies in the database because of the source."""
     return {
-        "products": [_sourceless(_parsed(row, 5, 6), source) for row in stage.rows(_PRODUCTS, source=source)],
-        "variants": [_parsed(row, 5) for row in stage.rows(_VARIANTS, source=source)],
-        "offers": stage.rows(_OFFERS, source=source),
-        "row_fingerprints": stage.rows(_MARKS, source=source),
+        "products": [_sourceless(_parsed(row, 5, 6), source) for row in stage.fetch_rows(_PRODUCTS, source=source)],
+        "variants": [_parsed(row, 5) for row in stage.fetch_rows(_VARIANTS, source=source)],
+        "offers": stage.fetch_rows(_OFFERS, source=source),
+        "row_fingerprints": stage.fetch_rows(_MARKS, source=source),
         "events": events(stage, source),
     }
 
 
-def events(stage: Stage, source: str) -> dict[str, list[Any]]:
+def events(stage: ServiceProcesses, source: str) -> dict[str, list[Any]]:
     """The events of each subject in their order."""
     found: dict[str, list[Any]] = {}
-    for subject, kind, version, body in stage.rows(_EVENTS, source=source):
+    for subject, kind, version, body in stage.fetch_rows(_EVENTS, source=source):
         data = _timeless(json.loads(body)["data"])
         data["fields"] = [field for field in data.get("fields", []) if field["path"] != "withdrawn_at"]
         found.setdefault(subject, []).append((kind, version, data))

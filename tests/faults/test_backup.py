@@ -19,11 +19,11 @@ import psycopg
 import pytest
 
 from entrypoints.up.directory import read_run_file
-from tests.flows.api import Api
-from tests.flows.feeds import catalogue, record
-from tests.flows.stage import ROOT, eventually, free_port
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import build_catalogue, build_record
+from tests.flows.service_processes import ROOT, free_port, wait_until
 from tests.postgres.databases import fresh_database
-from tests.support.forkserver import joinery
+from tests.support.forkserver import run_joinery
 
 pytestmark = pytest.mark.soak
 _BARE = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
@@ -32,7 +32,7 @@ _BARE |= {"PYTHONPATH": str(ROOT), "JOINERY_PLUGINS": str(ROOT / "plugins.toml")
 
 def answered(*words: object, **env: str) -> Any:
     """What a command that goes well answers."""
-    done = joinery(*words, "--json", env=_BARE | env)
+    done = run_joinery(*words, "--json", env=_BARE | env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -46,7 +46,7 @@ def running(data: Path) -> Iterator[int]:
         env=_BARE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
-        eventually(Api(port, None).is_ready, "it is ready", within=60, every=0.1)
+        wait_until(ApiClient(port, None).is_ready, "it is ready", within=60, every=0.1)
         yield port
     finally:
         process.send_signal(signal.SIGTERM)
@@ -72,30 +72,32 @@ def first(home: Path) -> Iterator[dict[str, Any]]:
         for name in ("quiet", "busy"):
             answered("org", "create", "--name", name, "--kind", "retailer", "--plan", "max", "--data-dir", data)
             keys[name] = answered("key", "create", "--org", name, "--mode", "live", "--data-dir", data)["secret"]
-        quiet, busy = (Api(port, keys[name]) for name in ("quiet", "busy"))
-        source = quiet.source("file", config={"currency": "usd"})
-        assert quiet.upload(source, catalogue(300))["status"] == "succeeded"
-        pushed = busy.source("push", config={"currency": "usd"})
+        quiet, busy = (ApiClient(port, keys[name]) for name in ("quiet", "busy"))
+        source = quiet.create_source("file", config={"currency": "usd"})
+        assert quiet.import_file(source, build_catalogue(300))["status"] == "succeeded"
+        pushed = busy.create_source("push", config={"currency": "usd"})
         stop, rounds = threading.Event(), [0]
 
         def write() -> None:
             while not stop.is_set():
-                run = busy.push(pushed, [record(f"P{n}", quantity=rounds[0]) for n in range(20)])["id"]
-                busy.ended(run)
+                run = busy.push(pushed, [build_record(f"P{n}", quantity=rounds[0]) for n in range(20)])["id"]
+                busy.wait_for_end(run)
                 rounds[0] += 1
 
         writing = threading.Thread(target=write)
         writing.start()
         try:
-            eventually(lambda: rounds[0] >= 2, "it writes")
+            wait_until(lambda: rounds[0] >= 2, "it writes")
             cursor = busy.get("/v1/changes", cursor="now")["next_cursor"]
             report = answered("backup", home / "whole", "--data-dir", data)
-            without_secret = joinery("backup", home / "whole.tar", "--data-dir", data, "--without-secret", env=_BARE)
+            without_secret = run_joinery(
+                "backup", home / "whole.tar", "--data-dir", data, "--without-secret", env=_BARE
+            )
             assert without_secret.returncode == 0 and "does NOT contain the secret" in without_secret.stdout, (
                 without_secret.stderr
             )
             after = rounds[0]
-            eventually(lambda: rounds[0] > after, "it goes on writing")
+            wait_until(lambda: rounds[0] > after, "it goes on writing")
         finally:
             stop.set()
             writing.join(30)
@@ -111,7 +113,7 @@ def first(home: Path) -> Iterator[dict[str, Any]]:
     answered("backup", home / "stopped", "--data-dir", data)
 
 
-def reads(api: Api) -> dict[str, Any]:
+def reads(api: ApiClient) -> dict[str, Any]:
     """What a quiet organisation is answered."""
     paths = ("/v1/sources", "/v1/products", "/v1/offers", "/v1/changes")
     found = {path: api.get(path, limit=100) for path in paths}
@@ -130,7 +132,7 @@ def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
     assert (home / "whole.tar").stat().st_mode & 0o777 == 0o600
     assert not list(home.glob("*.partial"))
-    again = joinery("backup", folder, "--data-dir", first["data"], env=_BARE)
+    again = run_joinery("backup", folder, "--data-dir", first["data"], env=_BARE)
     assert again.returncode == 1 and "already exists" in again.stderr
 
 
@@ -138,9 +140,11 @@ def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
 def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -> None:
     second = home / f"second-{kind}"
     if kind == "tar":
-        refused = joinery("restore", home / "whole.tar", "--data-dir", second, env=_BARE)
+        refused = run_joinery("restore", home / "whole.tar", "--data-dir", second, env=_BARE)
         assert refused.returncode == 1 and "The backup has no secret" in refused.stderr
-        wrong = joinery("restore", home / "whole.tar", "--data-dir", second, env=_BARE | {"JOINERY_SECRET": "x" * 40})
+        wrong = run_joinery(
+            "restore", home / "whole.tar", "--data-dir", second, env=_BARE | {"JOINERY_SECRET": "x" * 40}
+        )
         assert wrong.returncode == 1 and "not the secret of this data" in wrong.stderr
         assert not second.exists()
         answered("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET=first["secret"])
@@ -148,7 +152,7 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
         answered("restore", home / "whole", "--data-dir", second)
     assert (second / "secret").stat().st_mode & 0o777 == 0o600
     with running(second) as port:
-        quiet, busy = (Api(port, first["keys"][name]) for name in ("quiet", "busy"))
+        quiet, busy = (ApiClient(port, first["keys"][name]) for name in ("quiet", "busy"))
         assert reads(quiet) == first["reads"]
         _one_moment(busy)
         answer = httpx.get(
@@ -160,23 +164,23 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
             "what was told after the backup is lost"
         )
         events = busy.get("/v1/changes", cursor="now")
-        [source] = [one["id"] for one in busy.whole("/v1/sources")]
-        assert busy.ended(busy.push(source, [record("P0", quantity=12345)])["id"])["status"] == "succeeded"
+        [source] = [one["id"] for one in busy.list_all("/v1/sources")]
+        assert busy.wait_for_end(busy.push(source, [build_record("P0", quantity=12345)])["id"])["status"] == "succeeded"
         assert busy.get("/v1/changes", cursor=events["next_cursor"])["data"], "and goes on"
         with psycopg.connect(read_run_file(second)["JOINERY_DATABASE_URL"]) as owner:
             _closed(owner)
-    again = joinery("restore", home / "whole", "--data-dir", second, env=_BARE)
+    again = run_joinery("restore", home / "whole", "--data-dir", second, env=_BARE)
     assert again.returncode == 1 and "already contains data" in again.stderr
 
 
-def _one_moment(api: Api) -> None:
+def _one_moment(api: ApiClient) -> None:
     """Offers are at the last version in the log, and none is missing or doubled: the backup's tables are of one moment.
 
     What was queued in that moment goes on, so its end is waited for; it would double a version, or leave one out.
     """
-    [source] = [one["id"] for one in api.whole("/v1/sources")]
-    for run in api.whole(f"/v1/sources/{source}/runs"):
-        api.ended(run["id"])
+    [source] = [one["id"] for one in api.list_all("/v1/sources")]
+    for run in api.list_all(f"/v1/sources/{source}/runs"):
+        api.wait_for_end(run["id"])
     versions_by_subject: dict[str, list[int]] = {}
     page = api.get("/v1/changes", limit=1000)
     while True:
@@ -186,7 +190,7 @@ def _one_moment(api: Api) -> None:
         if page["caught_up"]:
             break
         page = api.get("/v1/changes", limit=1000, cursor=page["next_cursor"])
-    versions = {offer["id"]: list(range(1, offer["version"] + 1)) for offer in api.whole("/v1/offers")}
+    versions = {offer["id"]: list(range(1, offer["version"] + 1)) for offer in api.list_all("/v1/offers")}
     assert versions_by_subject == versions
     assert len(versions) == 20
 
@@ -210,11 +214,11 @@ def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) ->
         "JOINERY_OBJECTS_URL": (home / "own objects").as_uri(),
         "JOINERY_SECRET": first["secret"],
     }
-    wrong = joinery("restore", home / "whole", env=_BARE | env | {"JOINERY_SECRET": "y" * 40})
+    wrong = run_joinery("restore", home / "whole", env=_BARE | env | {"JOINERY_SECRET": "y" * 40})
     assert wrong.returncode == 1 and "not the secret" in wrong.stderr
     restored = answered("restore", home / "whole", **env)
     assert restored["tables"] == first["report"]["tables"]
-    again = joinery("restore", home / "whole", env=_BARE | env)
+    again = run_joinery("restore", home / "whole", env=_BARE | env)
     assert again.returncode == 1 and "The database is not empty" in again.stderr
     findings = {found["name"]: found["state"] for found in answered("doctor", **env)["findings"]}
     assert findings["database"] == findings["objects"] == "ok"
@@ -231,7 +235,7 @@ def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content[: -1 if name == "manifest.json" else None])
-        refused = joinery("restore", broken, "--data-dir", home / "third", env=_BARE)
+        refused = run_joinery("restore", broken, "--data-dir", home / "third", env=_BARE)
         assert refused.returncode == 1 and "backup" in refused.stderr and "Traceback" not in refused.stderr, (
             refused.stderr
         )
@@ -240,7 +244,7 @@ def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any
     unfinished = home / "unfinished"
     shutil.copytree(home / "whole", unfinished)
     (unfinished / "manifest.json").unlink()
-    refused = joinery("restore", unfinished, "--data-dir", home / "third", env=_BARE)
+    refused = run_joinery("restore", unfinished, "--data-dir", home / "third", env=_BARE)
     assert refused.returncode == 1 and "not a complete backup" in refused.stderr
 
 
@@ -257,12 +261,12 @@ def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home
         str(data),
     ]
     process = subprocess.Popen(command, env=_BARE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    eventually((data / "postgres" / "postmaster.pid").exists, "its database starts", every=0.005)
+    wait_until((data / "postgres" / "postmaster.pid").exists, "its database starts", every=0.005)
     process.kill()
     process.wait(10)
-    refused = joinery("up", "--data-dir", data, "--port", free_port(), env=_BARE)
+    refused = run_joinery("up", "--data-dir", data, "--port", free_port(), env=_BARE)
     assert refused.returncode == 1 and "did not complete" in refused.stderr
-    assert joinery("backup", home / "half", "--data-dir", data, env=_BARE).returncode == 1
+    assert run_joinery("backup", home / "half", "--data-dir", data, env=_BARE).returncode == 1
     answered("restore", home / "whole", "--data-dir", data)
     with running(data) as port:
-        assert reads(Api(port, first["keys"]["quiet"])) == first["reads"]
+        assert reads(ApiClient(port, first["keys"]["quiet"])) == first["reads"]

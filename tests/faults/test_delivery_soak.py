@@ -25,10 +25,10 @@ from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
 from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
-from tests.faults.ground import Ground, ground
-from tests.flows.stage import Tenancy
+from tests.faults.faulty_services import Ground, ground
+from tests.flows.service_processes import Tenancy
 from tests.support import builders
-from tests.support.receiver import Hook, hook, receiver
+from tests.support.webhook_endpoints import EndpointClient, create_endpoint, run_receiver
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 CALM = 180.0
@@ -122,9 +122,9 @@ class Load:
                 await asyncio.sleep(0.2)
 
 
-def _hooks(ground: Ground, tenancy: Tenancy, at: ReceiverClient) -> list[Hook]:
+def _hooks(ground: Ground, tenancy: Tenancy, at: ReceiverClient) -> list[EndpointClient]:
     kinds = ({}, {"status": 500, "times": 1, "share": 0.02}, {"after": 0.1}, {"do": "close", "times": 1})
-    return [hook(tenancy.api, at, does=dict(kind)) for kind in kinds]
+    return [create_endpoint(tenancy.api, at, does=dict(kind)) for kind in kinds]
 
 
 def _logged(ground: Ground, tenancy: Tenancy) -> list[SeenEvent]:
@@ -145,7 +145,7 @@ def _left(ground: Ground, at: ReceiverClient) -> Iterator[str]:
             yield f"{url}: {status}, served up to {checkpoint} of {last}; open: {' '.join(map(str, open))}"
 
 
-def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook]]) -> ReconciliationReport:
+def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[EndpointClient]]) -> ReconciliationReport:
     wanted = {
         one.path: [seen.id for seen in _logged(ground, tenancy)]
         for tenancy in tenancies
@@ -159,8 +159,8 @@ def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook
 def test_everything_struck_down_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
     dice = random.Random(seed)
-    with ground() as struck, receiver(struck.stage) as at:
-        tenancies = [struck.stage.organisation(livemode=False) for _ in range(ORGANISATIONS)]
+    with ground() as struck, run_receiver(struck.stage) as at:
+        tenancies = [struck.stage.create_organisation(livemode=False) for _ in range(ORGANISATIONS)]
         hooks = {tenancy.tenant.org: _hooks(struck, tenancy, at) for tenancy in tenancies}
         load = Load(tenancies, struck.stage.env, struck.stage.port, seed)
         with load.running():

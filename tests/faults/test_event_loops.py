@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.test_hostile_workbooks import HEAD, sheet, workbook
-from tests.flows.feeds import FeedServer, feed_server
-from tests.flows.stage import Stage, Tenancy, eventually
+from tests.flows.feeds import FeedServer, serve_feeds
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.postgres.databases import fresh_database
-from tests.support.pauses import watching
+from tests.support.pauses import monitor_pauses
 
 PAUSE, TIMES = 0.6, 10
 """Seconds that a loop may pause, or so many times as long as the idle one, where that is more: reading a feed takes longer."""
-WATCHED = ("-m", "tests.faults.watched")
+WATCHED = ("-m", "tests.faults.monitored_worker")
 HEADER = b"SKU,Title,Qty,Price,Color,Category\n"
 ROWS = (
     b"".join(b"A%d,Chair,3,9.50,Oak,Chairs\n" % number for number in range(20))
@@ -43,11 +43,11 @@ MANY_CELLS = workbook(
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """An API on a database of its own."""
-    made = Stage(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
+    made = ServiceProcesses(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
     try:
-        made.api()
+        made.start_api()
         yield made
     finally:
         made.stop()
@@ -59,7 +59,7 @@ def calm(longest: float, idle: float) -> bool:
 
 
 @contextmanager
-def watched(stage: Stage, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
+def watched(stage: ServiceProcesses, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
     """A worker of that kind and an idle loop; asked, it tells the longest pauses of both from then until now."""
     reports = {name: stage.home / f"{name}-{what}.pauses" for name in ("worker", "idle")}
     kinds = {"worker": what, "idle": "idle"}
@@ -68,29 +68,29 @@ def watched(stage: Stage, what: str) -> Iterator[Callable[[], tuple[float, float
     ]
     try:
         for report in reports.values():
-            eventually(report.exists, "it watches")
+            wait_until(report.exists, "it watches")
         yield lambda: tuple(float(report.read_text() or 0) for report in reports.values())  # type: ignore[return-value]
     finally:
         stage.stop(*processes)
 
 
-def begin(stage: Stage, tenancy: Tenancy) -> None:
+def begin(stage: ServiceProcesses, tenancy: Tenancy) -> None:
     """Have the worker do a small run, which starts what starts only once, and the watches begin anew."""
-    source = tenancy.api.source("file", config={"currency": "usd"})
-    assert tenancy.api.upload(source, b"SKU,Title\nA,Chair\n")["status"] == "succeeded"
-    for process in stage.running[-2:]:
+    source = tenancy.api.create_source("file", config={"currency": "usd"})
+    assert tenancy.api.import_file(source, b"SKU,Title\nA,Chair\n")["status"] == "succeeded"
+    for process in stage.processes[-2:]:
         process.send_signal(signal.SIGUSR1)
 
 
 def ingested(tenancy: Tenancy, content: bytes, filename: str = "feed.csv") -> None:
     """Hand the file in and wait until its run is through."""
-    source = tenancy.api.source("file", config={"currency": "usd"})
-    run = tenancy.api.ended(tenancy.api.hand_in(source, content, filename), within=180)
+    source = tenancy.api.create_source("file", config={"currency": "usd"})
+    run = tenancy.api.wait_for_end(tenancy.api.upload_file(source, content, filename), within=180)
     assert run["status"] == "succeeded", run["error"]
 
 
-def test_a_workers_loop_goes_on(stage: Stage) -> None:
-    tenancy = stage.organisation()
+def test_a_workers_loop_goes_on(stage: ServiceProcesses) -> None:
+    tenancy = stage.create_organisation()
     with watched(stage, "worker") as pauses:
         begin(stage, tenancy)
         ingested(tenancy, LARGE_CSV)
@@ -99,8 +99,8 @@ def test_a_workers_loop_goes_on(stage: Stage) -> None:
     assert calm(longest, idle), (longest, idle)
 
 
-def test_the_watch_sees_a_worker_that_reads_on_its_loop(stage: Stage) -> None:
-    tenancy = stage.organisation()
+def test_the_watch_sees_a_worker_that_reads_on_its_loop(stage: ServiceProcesses) -> None:
+    tenancy = stage.create_organisation()
     with watched(stage, "in-loop") as pauses:
         begin(stage, tenancy)
         ingested(tenancy, HEADER + ROWS * 3)
@@ -129,11 +129,11 @@ PUSHES = (
 def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> list[threading.Thread]:
     """Clients that send hostile bodies and have large sources tested."""
     api = tenancy.api
-    push = api.source("push", config={"currency": "usd"})
+    push = api.create_source("push", config={"currency": "usd"})
     sources = [
-        api.source("url", config={"url": feeds.serve("/large.csv", LARGE_CSV)}),
-        api.source("url", config={"url": feeds.serve("/cells.xlsx", MANY_CELLS)}),
-        api.source("url", config={"url": feeds.serve("/deep.json", b'[{"a":' * 200_000)}),
+        api.create_source("url", config={"url": feeds.serve("/large.csv", LARGE_CSV)}),
+        api.create_source("url", config={"url": feeds.serve("/cells.xlsx", MANY_CELLS)}),
+        api.create_source("url", config={"url": feeds.serve("/deep.json", b'[{"a":' * 200_000)}),
     ]
     workloads = [
         [("/v1/sources", body) for body in BODIES],
@@ -155,13 +155,13 @@ def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> li
     return [threading.Thread(target=send, args=(requests,)) for requests in workloads]
 
 
-def test_the_apis_loop_goes_on(stage: Stage) -> None:
+def test_the_apis_loop_goes_on(stage: ServiceProcesses) -> None:
     (stage.home / "idle").mkdir(exist_ok=True)
-    idle = Stage(stage.database_url, Path(stage.home, "idle"))
-    tenancy, errors = stage.organisation(), list[Exception]()
+    idle = ServiceProcesses(stage.database_url, Path(stage.home, "idle"))
+    tenancy, errors = stage.create_organisation(), list[Exception]()
     try:
-        idle.api()
-        with feed_server() as feeds, watching(stage.port, idle.port) as pulse:
+        idle.start_api()
+        with serve_feeds() as feeds, monitor_pauses(stage.port, idle.port) as pulse:
             threads = _working(tenancy, feeds, errors)
             for thread in threads:
                 thread.start()

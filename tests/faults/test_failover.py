@@ -16,9 +16,9 @@ import pytest
 
 from adapters.postgres.schema_migrations import migrate
 from entrypoints.up.servers import Postgres, PostgresCluster, build_postgres_environment
-from tests.flows.api import Api
-from tests.flows.feeds import record
-from tests.flows.stage import Stage, eventually
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ServiceProcesses, wait_until
 
 _LEADS = "leadership acquired"
 
@@ -65,7 +65,7 @@ def _caught_up(primary: Postgres) -> bool:
         return bool(row and row[0])
 
 
-def _another_epoch(api: Api, page: Any) -> None:
+def _another_epoch(api: ApiClient, page: Any) -> None:
     """A standby may lack events of the primary: every reader is told to restart, and then reads all events."""
     cursor = page["next_cursor"]
     paged = api.call("GET", f"/v1/changes?cursor={cursor}")
@@ -87,29 +87,32 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
     standby = Postgres(homes[1], {"shared_buffers": "64MB"})
     asyncio.run(standby.start())
     hosts = quote(f"{_sockets(primary)},{_sockets(standby)}", safe=",")
-    stage = Stage(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
+    stage = ServiceProcesses(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
     try:
         stage.start("worker")
         stage.start("scheduler")
-        stage.api()
-        tenancy = stage.organisation()
-        source = tenancy.api.source("push", config={"currency": "usd"})
-        assert tenancy.api.ended(tenancy.api.push(source, [record("A", quantity=1)])["id"])["status"] == "succeeded"
+        stage.start_api()
+        tenancy = stage.create_organisation()
+        source = tenancy.api.create_source("push", config={"currency": "usd"})
+        assert (
+            tenancy.api.wait_for_end(tenancy.api.push(source, [build_record("A", quantity=1)])["id"])["status"]
+            == "succeeded"
+        )
         page = tenancy.api.get("/v1/changes")
-        eventually(lambda: _LEADS in stage.log("scheduler").read_text(), "it leads")
-        eventually(lambda: _caught_up(primary), "the standby has everything")
+        wait_until(lambda: _LEADS in stage.log_path("scheduler").read_text(), "it leads")
+        wait_until(lambda: _caught_up(primary), "the standby has everything")
         os.kill(process.pid, signal.SIGKILL)
-        eventually(lambda: not tenancy.api.is_ready(), "the database is gone")
+        wait_until(lambda: not tenancy.api.is_ready(), "the database is gone")
         with psycopg.connect(standby.build_url("joinery", "postgres"), autocommit=True) as connection:
             assert connection.execute("SELECT pg_promote(true, 30)").fetchone() == (True,)
-        eventually(tenancy.api.is_ready, "the API follows", within=30)
-        eventually(lambda: tenancy.api.call("GET", "/v1/products").status == 200, "it reads", within=30)
-        assert len(tenancy.api.whole("/v1/offers")) == 1, "what was acknowledged is there"
-        run = tenancy.api.push(source, [record("A", quantity=2), record("B", quantity=1)])["id"]
-        assert tenancy.api.ended(run, 60)["status"] == "succeeded"
+        wait_until(tenancy.api.is_ready, "the API follows", within=30)
+        wait_until(lambda: tenancy.api.call("GET", "/v1/products").status == 200, "it reads", within=30)
+        assert len(tenancy.api.list_all("/v1/offers")) == 1, "what was acknowledged is there"
+        run = tenancy.api.push(source, [build_record("A", quantity=2), build_record("B", quantity=1)])["id"]
+        assert tenancy.api.wait_for_end(run, 60)["status"] == "succeeded"
         _another_epoch(tenancy.api, page)
-        eventually(
-            lambda: stage.log("scheduler").read_text().count(_LEADS) == 2, "the scheduler leads there", within=30
+        wait_until(
+            lambda: stage.log_path("scheduler").read_text().count(_LEADS) == 2, "the scheduler leads there", within=30
         )
     finally:
         stage.stop(number=signal.SIGKILL)

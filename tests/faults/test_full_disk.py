@@ -14,8 +14,8 @@ from domain.kernel.errors import StorageFull
 from domain.runs.model import MAX_WAITS
 from ports.objects import ObjectStore
 from ports.workspaces import Workspaces
-from tests.flows.bench import bench
-from tests.flows.feeds import FeedServer, catalogue, feed_server
+from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
+from tests.flows.in_process_service import open_service
 
 pytestmark = pytest.mark.asyncio
 
@@ -50,52 +50,52 @@ class StoreWithoutRoom(FullDisk):
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
     """A server of feeds."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
 async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
-    async with bench(tmp_path) as desk:
-        url = feeds.serve("/feed.csv", catalogue(3))
-        source = await desk.source(config={"url": url, "currency": "usd"})
+    async with open_service(tmp_path) as desk:
+        url = feeds.serve("/feed.csv", build_catalogue(3))
+        source = await desk.create_source(config={"url": url, "currency": "usd"})
         await desk.client.post(f"/v1/sources/{source}/runs")
-        await desk.worked(source)
-        before = await desk.kept()
+        await desk.process_lane(source)
+        before = await desk.fetch_catalogue_rows()
         disk = FullDisk(desk.world.dependencies[ObjectStore])
         desk.world.dependencies[ObjectStore] = disk
-        feeds.serve("/feed.csv", catalogue(4))
+        feeds.serve("/feed.csv", build_catalogue(4))
         for _ in range(4):
             assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
-            await desk.worked(source)
-            run = await desk.newest(source)
+            await desk.process_lane(source)
+            run = await desk.get_newest_run(source)
             assert (run["status"], run["error"]["code"]) == ("failed", "storage_full")
             assert "space" in run["error"]["message"]
-        assert await desk.kept() == before
+        assert await desk.fetch_catalogue_rows() == before
         assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active"
         disk.full = False
         await desk.client.post(f"/v1/sources/{source}/runs")
-        await desk.worked(source)
-        assert (await desk.newest(source))["stats"]["products_created"] == 1
+        await desk.process_lane(source)
+        assert (await desk.get_newest_run(source))["stats"]["products_created"] == 1
 
 
 async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
-    async with bench(tmp_path) as desk:
-        source = await desk.source("push", config={"currency": "usd"})
+    async with open_service(tmp_path) as desk:
+        source = await desk.create_source("push", config={"currency": "usd"})
         disk = FullDisk(desk.world.dependencies[ObjectStore])
         desk.world.dependencies[ObjectStore] = disk
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
             assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
         for _ in range(10):  # more often than a run is tried that fails by itself
-            await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-            await desk.worked(source)
+            await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+            await desk.process_lane(source)
             run = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"][-1]
             assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
             assert "no space left" in run["waiting"]["detail"]
         disk.full = False
-        await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-        await desk.worked(source)
-        assert [data["title"] for data in await desk.data()] == ["Chair A", "Chair B"]
+        await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+        await desk.process_lane(source)
+        assert [data["title"] for data in await desk.list_product_data()] == ["Chair A", "Chair B"]
 
 
 class FullFolders:
@@ -114,19 +114,19 @@ class FullFolders:
 
 @pytest.mark.parametrize("place", ["work folder", "object store"])
 async def test_uploads_wait_without_end_for_the_object_store_alone(tmp_path: Path, place: str) -> None:
-    async with bench(tmp_path) as desk:
-        source = await desk.source("file", config={"currency": "usd"})
+    async with open_service(tmp_path) as desk:
+        source = await desk.create_source("file", config={"currency": "usd"})
         container = desk.world.dependencies
         if place == "work folder":
             container[Workspaces] = FullFolders(container[Workspaces])
         else:
             container[ObjectStore] = StoreWithoutRoom(container[ObjectStore])
-        run = await desk.read(b"SKU,Title,Price\nA,Chair,1\n", source)
+        run = await desk.import_file(b"SKU,Title,Price\nA,Chair,1\n", source)
         assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
         for _ in range(2 * MAX_WAITS):
-            await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-            await desk.worked(source)
-        run = await desk.newest(source)
+            await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+            await desk.process_lane(source)
+        run = await desk.get_newest_run(source)
         if place == "work folder":
             assert (run["status"], run["error"]["code"]) == ("failed", "storage_full")
             assert "again" in run["error"]["message"]
@@ -149,10 +149,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_files_for_a_full_disk_are_refused_and_accepted_later(tmp_path: Path, small_disk: Path) -> None:
-    async with bench(tmp_path, JOINERY_OBJECTS_URL=f"file://{small_disk}/objects") as desk:
+    async with open_service(tmp_path, JOINERY_OBJECTS_URL=f"file://{small_disk}/objects") as desk:
         ballast = small_disk / "ballast"
         await asyncio.to_thread(_fill, ballast)
-        source = await desk.source("file", config={"currency": "usd"})
+        source = await desk.create_source("file", config={"currency": "usd"})
         content = b"SKU,Title,Price\n" + b"".join(b"A-%d,Chair,1\n" % n for n in range(20_000))
         announced = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
         upload = (await desk.client.post(f"/v1/sources/{source}/uploads", announced)).json()

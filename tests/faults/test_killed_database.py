@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.faults.scene import Scene, scene
+from tests.faults.database_faults import Scene, scene
 
 BLOWS = int(os.environ.get("FAULT_BLOWS", "30"))
 

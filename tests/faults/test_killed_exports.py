@@ -7,16 +7,16 @@ import urllib.request
 import pytest
 
 from tests.faults.conftest import Faults
-from tests.flows.feeds import record
-from tests.flows.stage import eventually
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import wait_until
 
 
 @pytest.mark.parametrize("place", ["exporting", "exported"])
 def test_killed(faults: Faults, place: str) -> None:
     tenancy = faults.organisation()
     api = tenancy.api
-    source = api.source("push", config={"currency": "usd"})
-    api.ended(api.push(source, [record(f"A{n}") for n in range(40)])["id"])
+    source = api.create_source("push", config={"currency": "usd"})
+    api.wait_for_end(api.push(source, [build_record(f"A{n}") for n in range(40)])["id"])
     with faults.trapped(place) as worker:
         created = api.post("/v1/exports", {"kind": "organisation"}, expect=202)
         assert worker.wait(30) != 0
@@ -27,18 +27,23 @@ def test_killed(faults: Faults, place: str) -> None:
         found: dict[str, object] = api.get(f"/v1/exports/{created['id']}")
         return found if found["status"] in ("succeeded", "failed") else None
 
-    made = eventually(over, "the export has ended", within=40)
+    made = wait_until(over, "the export has ended", within=40)
     assert made["status"] == "succeeded"
     files = {file["dataset"]: file for file in made["files"]}  # type: ignore[attr-defined]
     with urllib.request.urlopen(files["products"]["url"]) as answer:
         lines = gzip.decompress(answer.read()).splitlines()
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) == 40
     own = {"org": tenancy.tenant.org, "id": created["id"]}
-    deaths, keys = faults.stage.rows("SELECT deaths, keys FROM exports WHERE id = %(id)s", **own)[0]
+    deaths, keys = faults.stage.fetch_rows("SELECT deaths, keys FROM exports WHERE id = %(id)s", **own)[0]
     assert deaths == 1 and all("-2-" in key for key in keys)
-    freed = faults.stage.rows("SELECT key, freed FROM stored_objects WHERE org = %(org)s AND kind = 'export'", **own)
+    freed = faults.stage.fetch_rows(
+        "SELECT key, freed FROM stored_objects WHERE org = %(org)s AND kind = 'export'", **own
+    )
     assert {key for key, gone in freed if not gone} == set(keys)
     assert (
-        faults.stage.value("SELECT count(*) FROM events WHERE org = %(org)s AND type = 'export.completed'", **own) == 1
+        faults.stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s AND type = 'export.completed'", **own)
+        == 1
     )
-    assert faults.stage.value("SELECT count(*) FROM jobs WHERE org = %(org)s AND lane LIKE 'exports:%%'", **own) == 0
+    assert (
+        faults.stage.fetch_value("SELECT count(*) FROM jobs WHERE org = %(org)s AND lane LIKE 'exports:%%'", **own) == 0
+    )

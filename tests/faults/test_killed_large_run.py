@@ -8,8 +8,8 @@ import pytest
 
 from tests.faults.conftest import TRAPS, Faults
 from tests.faults.states import state
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Tenancy, eventually
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import Tenancy, wait_until
 
 KILLS = 20
 PRODUCTS, VARIANTS = 20_000, 5
@@ -22,13 +22,13 @@ IN_READING = 0.25
 def test_a_large_run_killed_twenty_times(faults: Faults) -> None:
     """It ends in the state and the events of one that nobody disturbed."""
     dice = random.Random(20261122)
-    content = catalogue(PRODUCTS, VARIANTS)
+    content = build_catalogue(PRODUCTS, VARIANTS)
     tenancy = faults.organisation()
-    source = tenancy.api.source("file", config={"currency": "usd"})
+    source = tenancy.api.create_source("file", config={"currency": "usd"})
     kills, at_once = 0, True
     faults.patient.send_signal(signal.SIGSTOP)
     try:
-        run = tenancy.api.hand_in(source, content)
+        run = tenancy.api.upload_file(source, content)
         while kills < KILLS and tenancy.api.get(f"/v1/runs/{run}")["status"] in ("queued", "running"):
             victim = faults.stage.start("victim", (*TRAPS, "worker"))
             at_once = not at_once and dice.random() < IN_READING
@@ -37,16 +37,16 @@ def test_a_large_run_killed_twenty_times(faults: Faults) -> None:
             time.sleep(dice.random() * 1.5)
             victim.send_signal(signal.SIGKILL)
             victim.wait(10)
-            faults.stage.running.remove(victim)
+            faults.stage.processes.remove(victim)
             kills += 1
     finally:
         faults.patient.send_signal(signal.SIGCONT)
-    ended = tenancy.api.ended(run, 600)
+    ended = tenancy.api.wait_for_end(run, 600)
     assert ended["status"] == "succeeded", ended
     assert (ended["stats"]["rows"], ended["stats"]["products_created"]) == (PRODUCTS * VARIANTS, PRODUCTS)
     assert kills == KILLS, "it was over before"
-    calm = tenancy.api.source("file", config={"currency": "usd"})
-    assert tenancy.api.ended(tenancy.api.hand_in(calm, content), 600)["status"] == "succeeded"
+    calm = tenancy.api.create_source("file", config={"currency": "usd"})
+    assert tenancy.api.wait_for_end(tenancy.api.upload_file(calm, content), 600)["status"] == "succeeded"
     disturbed, undisturbed = state(faults.stage, source), state(faults.stage, calm)
     for part in undisturbed:
         assert disturbed[part] == undisturbed[part], part
@@ -56,7 +56,7 @@ def _stores(tenancy: Tenancy, run: str, portions: int) -> None:
     """Wait until the run has stored so many portions more, or is over."""
     progress = _stored(tenancy, run)
     for _ in range(portions):
-        eventually(lambda: _stored(tenancy, run) != progress, "a portion was stored", 120)
+        wait_until(lambda: _stored(tenancy, run) != progress, "a portion was stored", 120)
         progress = _stored(tenancy, run)
 
 

@@ -9,14 +9,14 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from tests.faults.conftest import Faults
-from tests.flows.feeds import FeedServer, feed_server
-from tests.flows.stage import Tenancy, eventually
+from tests.flows.feeds import FeedServer, serve_feeds
+from tests.flows.service_processes import Tenancy, wait_until
 
 
 @pytest.fixture
 def shop() -> Iterator[FeedServer]:
     """A server of its own."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
@@ -25,7 +25,7 @@ def _ended(tenancy: Tenancy, probe: str) -> dict[str, object]:
         found: dict[str, object] = tenancy.api.get(f"/v1/source-probes/{probe}")
         return found if found["status"] in ("succeeded", "failed") else None
 
-    return eventually(look, "the probe has ended", within=40)
+    return wait_until(look, "the probe has ended", within=40)
 
 
 def _shop(shop: FeedServer) -> None:
@@ -56,15 +56,15 @@ def test_killed_in_the_middle_of_a_probe(faults: Faults, shop: FeedServer) -> No
     ended = _ended(tenancy, probe)
     assert ended["status"] == "succeeded" and ended["report"]["platform"] == "shopify"
     assert [seen.path for seen in shop.requests].count("/robots.txt") == 2
-    rows = faults.stage.rows("SELECT deaths FROM source_probes WHERE id = %(id)s", id=probe)
-    event_count = faults.stage.value(
+    rows = faults.stage.fetch_rows("SELECT deaths FROM source_probes WHERE id = %(id)s", id=probe)
+    event_count = faults.stage.fetch_value(
         "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target_id = %(id)s",
         org=tenancy.tenant.org,
         id=probe,
     )
     assert rows == [(1,)] and event_count == 2
     assert (
-        faults.stage.value(
+        faults.stage.fetch_value(
             "SELECT count(*) FROM jobs WHERE lane LIKE 'probe:%%' AND org = %(org)s", org=tenancy.tenant.org
         )
         == 0

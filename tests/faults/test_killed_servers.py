@@ -18,11 +18,11 @@ from adapters.postgres.schema_migrations import migrate
 from entrypoints.up.servers import Postgres, Valkey
 from tests.faults.conftest import TRAPS, Faults
 from tests.faults.states import state
-from tests.flows.feeds import catalogue, record
-from tests.flows.stage import Stage, eventually, free_port, is_stopped
+from tests.flows.feeds import build_catalogue, build_record
+from tests.flows.service_processes import ServiceProcesses, free_port, is_stopped, wait_until
 from tests.postgres.databases import fresh_database
 
-FEED = catalogue(500)
+FEED = build_catalogue(500)
 
 
 @pytest.fixture
@@ -38,26 +38,28 @@ def home() -> Iterator[Path]:
 def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
     server = Postgres(home, {"fsync": "off", "shared_buffers": "64MB"})
     process = asyncio.run(server.start())
-    stage = Stage(server.build_url("joinery", "postgres"), home)
+    stage = ServiceProcesses(server.build_url("joinery", "postgres"), home)
     try:
         asyncio.run(migrate(stage.database_url))
         stage.start("worker", (*TRAPS, "worker"))
-        stage.api()
-        tenancy = stage.organisation()
-        calm, shaken = (tenancy.api.source("file", config={"currency": "usd"}) for _ in range(2))
-        assert tenancy.api.upload(calm, FEED)["status"] == "succeeded"
-        run = tenancy.api.hand_in(shaken, FEED)
-        eventually(
-            lambda: stage.value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store", "storing", every=0.005
+        stage.start_api()
+        tenancy = stage.create_organisation()
+        calm, shaken = (tenancy.api.create_source("file", config={"currency": "usd"}) for _ in range(2))
+        assert tenancy.api.import_file(calm, FEED)["status"] == "succeeded"
+        run = tenancy.api.upload_file(shaken, FEED)
+        wait_until(
+            lambda: stage.fetch_value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store",
+            "storing",
+            every=0.005,
         )
         os.kill(process.pid, signal.SIGKILL)
-        eventually(lambda: not tenancy.api.is_ready(), "its children have followed it")
+        wait_until(lambda: not tenancy.api.is_ready(), "its children have followed it")
         assert tenancy.api.call("GET", "/v1/products").status == 503
         assert not tenancy.api.is_ready()
         asyncio.run(server.start())
-        eventually(tenancy.api.is_ready, "the API is ready again")
+        wait_until(tenancy.api.is_ready, "the API is ready again")
         _settles(tenancy.api)
-        ended = tenancy.api.ended(run, 60)
+        ended = tenancy.api.wait_for_end(run, 60)
         assert ended["status"] == "succeeded" and ended["stats"]["products_created"] == 500
         assert state(stage, shaken) == state(stage, calm)
     finally:
@@ -80,16 +82,16 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
     """The queue only wakes workers: what is to be done stands in the database."""
     server = Valkey(home)
     process = asyncio.run(server.start())
-    stage = Stage(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
+    stage = ServiceProcesses(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
         stage.start("scheduler")
         stage.start("worker", (*TRAPS, "worker"))
-        stage.api()
-        tenancy = stage.organisation()
-        sources = [tenancy.api.source("push", config={"currency": "usd"}) for _ in range(4)]
+        stage.start_api()
+        tenancy = stage.create_organisation()
+        sources = [tenancy.api.create_source("push", config={"currency": "usd"}) for _ in range(4)]
 
         def push(round_: int) -> list[str]:
-            return [tenancy.api.push(source, [record("A", quantity=round_)])["id"] for source in sources]
+            return [tenancy.api.push(source, [build_record("A", quantity=round_)])["id"] for source in sources]
 
         runs = push(1)
         runs += _disturbed(push, 2, lambda: redis.Redis(unix_socket_path=server.build_url()[7:]).flushall())
@@ -98,11 +100,14 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
         assert tenancy.api.call("GET", "/v1/products").status == 200, "budgets do without it"
         asyncio.run(server.start())
         runs += push(5)
-        assert {tenancy.api.ended(run)["status"] for run in runs} == {"succeeded"}
-        offers = tenancy.api.whole("/v1/offers")
+        assert {tenancy.api.wait_for_end(run)["status"] for run in runs} == {"succeeded"}
+        offers = tenancy.api.list_all("/v1/offers")
         assert [(offer["quantity"], offer["version"]) for offer in offers] == [(5, 5)] * 4
         assert (
-            stage.value("SELECT count(*) FROM jobs WHERE kind NOT LIKE 'media.%%' AND kind NOT LIKE 'matching.%%'") == 0
+            stage.fetch_value(
+                "SELECT count(*) FROM jobs WHERE kind NOT LIKE 'media.%%' AND kind NOT LIKE 'matching.%%'"
+            )
+            == 0
         )
     finally:
         stage.stop(number=signal.SIGKILL)
@@ -118,35 +123,35 @@ def _disturbed(push: Any, number: int, disturb: Any) -> list[str]:
 @pytest.mark.parametrize("place", ["write", "written"])
 def test_the_api_is_killed_around_the_commit_of_a_post(faults: Faults, place: str) -> None:
     """Before it, nothing has happened; after it, everything has: the retry answers once, with one effect."""
-    stage = Stage(faults.stage.database_url, faults.stage.home, port=free_port())
-    tenancy = stage.organisation()
+    stage = ServiceProcesses(faults.stage.database_url, faults.stage.home, port=free_port())
+    tenancy = stage.create_organisation()
     body = {"name": "Once", "kind": "push"}
-    trapped = stage.api((*TRAPS, "api", place))
+    trapped = stage.start_api((*TRAPS, "api", place))
     try:
         with pytest.raises(OSError):
             tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="once")
         assert trapped.wait(20) == -signal.SIGKILL
-        stage.running.remove(trapped)
-        kept = stage.value("SELECT count(*) FROM sources WHERE org = %(org)s", org=tenancy.tenant.org)
+        stage.processes.remove(trapped)
+        kept = stage.fetch_value("SELECT count(*) FROM sources WHERE org = %(org)s", org=tenancy.tenant.org)
         assert kept == (1 if place == "written" else 0)
-        stage.api()
+        stage.start_api()
         answers = [tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="once") for _ in range(3)]
         assert [answer.status for answer in answers] == [201] * 3
         assert len({answer.body for answer in answers}) == 1
         replayed = [answer.headers.get("idempotent-replayed") for answer in answers]
         assert replayed == ["true" if place == "written" else None, "true", "true"]
-        assert len(tenancy.api.whole("/v1/sources")) == 1
+        assert len(tenancy.api.list_all("/v1/sources")) == 1
         audited = "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target = 'source'"
-        assert stage.value(audited, org=tenancy.tenant.org) == 1
+        assert stage.fetch_value(audited, org=tenancy.tenant.org) == 1
     finally:
         stage.stop()
 
 
 def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
     """The API sleeps in the middle of the transaction; another process receives the same request."""
-    stage = Stage(faults.stage.database_url, faults.stage.home, port=free_port())
-    tenancy = stage.organisation()
-    trapped = stage.api((*TRAPS, "api", "write", "SIGSTOP"))
+    stage = ServiceProcesses(faults.stage.database_url, faults.stage.home, port=free_port())
+    tenancy = stage.create_organisation()
+    trapped = stage.start_api((*TRAPS, "api", "write", "SIGSTOP"))
     try:
         import threading
 
@@ -156,7 +161,7 @@ def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
             target=lambda: first.append(tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="k")), daemon=True
         )
         requesting.start()
-        eventually(partial(is_stopped, trapped), "it stands still", within=90)
+        wait_until(partial(is_stopped, trapped), "it stands still", within=90)
         other = type(tenancy.api)(faults.stage.port, tenancy.api.secret)
         answer = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
         assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")

@@ -8,11 +8,11 @@ import pytest
 
 from tests.faults.conftest import Faults
 from tests.faults.states import state
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Tenancy, eventually, is_stopped
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import Tenancy, is_stopped, wait_until
 
-FIRST = catalogue(200)
-SECOND = catalogue(40) + b"".join(catalogue(150, first=40, price=130).splitlines(keepends=True)[1:])
+FIRST = build_catalogue(200)
+SECOND = build_catalogue(40) + b"".join(build_catalogue(150, first=40, price=130).splitlines(keepends=True)[1:])
 """40 products as they were, 150 with other prices, 10 gone."""
 PLACES = ("fetch", "fetched", "parse", "chunk:1", "stored:1", "chunk:3", "stored:3", "end", "ended")
 
@@ -23,7 +23,7 @@ def undisturbed(faults: Faults) -> dict[int, Any]:
     source = _source(faults.organisation())
     states = {}
     for number, content in enumerate((FIRST, SECOND), start=1):
-        run = source[0].api.upload(source[1], content)
+        run = source[0].api.import_file(source[1], content)
         assert run["status"] == "succeeded", run
         states[number] = state(faults.stage, source[1])
     assert len(states[2]["products"]) == 200 and sum(offer[-1] for offer in states[2]["offers"]) == 20
@@ -31,7 +31,7 @@ def undisturbed(faults: Faults) -> dict[int, Any]:
 
 
 def _source(tenancy: Tenancy) -> tuple[Tenancy, str]:
-    return tenancy, tenancy.api.source("file", config={"currency": "usd"})
+    return tenancy, tenancy.api.create_source("file", config={"currency": "usd"})
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -46,7 +46,7 @@ def test_killed_while_it_loads_for_the_first_time(faults: Faults, undisturbed: d
 @pytest.mark.parametrize("place", ["chunk:2", "stored:2", "end"])
 def test_killed_while_it_changes_and_withdraws(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
     tenancy, source = _source(faults.organisation())
-    tenancy.api.upload(source, FIRST)
+    tenancy.api.import_file(source, FIRST)
     run = _killed(faults, tenancy, source, SECOND, place)
     assert (run["status"], run["stats"]["withdrawn"], run["stats"]["offers_changed"]) == ("succeeded", 20, 320)
     assert state(faults.stage, source) == undisturbed[2]
@@ -56,16 +56,16 @@ def test_killed_while_it_changes_and_withdraws(faults: Faults, undisturbed: dict
 def _killed(faults: Faults, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
     """The run of the file, whose first worker is killed at that place."""
     with faults.trapped(place) as trapped:
-        run = tenancy.api.hand_in(source, content)
+        run = tenancy.api.upload_file(source, content)
         assert trapped.wait(90) == -signal.SIGKILL
-        faults.stage.running.remove(trapped)
-    return tenancy.api.ended(run)
+        faults.stage.processes.remove(trapped)
+    return tenancy.api.wait_for_end(run)
 
 
 def _is_tidy(faults: Faults, source: str) -> None:
     """One run, no job left, and no version of a subject told twice."""
-    jobs = faults.stage.value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
-    twice = faults.stage.value(
+    jobs = faults.stage.fetch_value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
+    twice = faults.stage.fetch_value(
         "SELECT count(*) FROM (SELECT FROM events WHERE source = %(id)s GROUP BY subject, version HAVING count(*) > 1) t",
         id=source,
     )
@@ -79,23 +79,23 @@ def test_a_worker_that_wakes_up_too_late_changes_nothing(
     """It was not dead but asleep: by now another has done its work, and the run has ended."""
     tenancy, source = _source(faults.organisation())
     with faults.trapped(place, "SIGSTOP") as trapped:
-        run = tenancy.api.hand_in(source, FIRST)
-        eventually(partial(is_stopped, trapped), "it stands still", within=90)
+        run = tenancy.api.upload_file(source, FIRST)
+        wait_until(partial(is_stopped, trapped), "it stands still", within=90)
         if place.startswith("chunk"):
             _end_its_transaction(faults)
-    ended = tenancy.api.ended(run)
+    ended = tenancy.api.wait_for_end(run)
     assert ended["status"] == "succeeded"
     trapped.send_signal(signal.SIGCONT)
     _notices(faults, trapped)
     assert tenancy.api.get(f"/v1/runs/{run}") == ended
     assert state(faults.stage, source) == undisturbed[1]
-    again = tenancy.api.upload(source, SECOND)
+    again = tenancy.api.import_file(source, SECOND)
     assert again["status"] == "succeeded" and state(faults.stage, source) == undisturbed[2]
 
 
 def _end_its_transaction(faults: Faults) -> None:
     """What a network does to a sleeper: the server gives up its connection, and with it the locks that it holds."""
-    faults.stage.rows(
+    faults.stage.fetch_rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'joinery' "
         "AND state = 'idle in transaction' AND datname = current_database()"
     )
@@ -103,8 +103,8 @@ def _end_its_transaction(faults: Faults) -> None:
 
 def _notices(faults: Faults, trapped: Any) -> None:
     """The sleeper says in its log that the job is no longer its own; then it is told to end."""
-    log = faults.stage.log("trapped")
+    log = faults.stage.log_path("trapped")
     words = ("took the job over", "its lease was lost", "attempt 1 failed")
-    eventually(lambda: any(word in log.read_text() for word in words), "it noticed")
+    wait_until(lambda: any(word in log.read_text() for word in words), "it noticed")
     faults.stage.stop(trapped)
     log.unlink()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.following import Stream
-from tests.faults.reconciled import Logged, mixed
-from tests.faults.scene import Scene, scene
+from tests.faults.database_faults import Scene, scene
+from tests.faults.followers import Stream
+from tests.faults.log_checks import Logged, mixed
 from tests.faults.test_backup import answered
-from tests.flows.stage import eventually
+from tests.flows.service_processes import wait_until
 
 PutBack = Callable[[Scene, Path], None]
 
@@ -74,7 +74,7 @@ def test_files_that_were_put_back_unnoticed(restored: Scene, tmp_path: Path, fro
         _put_back(restored, tmp_path / "base", before)
         restored.writers.resume()
         orgs = {one.org for one in before}
-        eventually(
+        wait_until(
             lambda: all(_last(now, org) > _last(before, org) + 5 for now in [restored.log()] for org in orgs),
             "every log, the network's too, goes further than before", within=120, every=0.5,
         )  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 
 from tests.faults.conftest import TRAPS, Faults
 from tests.faults.states import state
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Tenancy
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import Tenancy
 
 SECONDS = 60
 SOURCES = 3
@@ -21,7 +21,7 @@ def test_a_minute_of_killed_workers(faults: Faults) -> None:
     """In the end every source's data is what its files make of it without any trouble."""
     dice = random.Random(20261120)
     tenancy = faults.organisation()
-    sources = [tenancy.api.source("file", config={"currency": "usd"}) for _ in range(SOURCES)]
+    sources = [tenancy.api.create_source("file", config={"currency": "usd"}) for _ in range(SOURCES)]
     fed: dict[str, list[bytes]] = {source: [] for source in sources}
     until, kills = time.monotonic() + SECONDS, 0
     victim = faults.stage.start("victim", (*TRAPS, "worker"))
@@ -31,10 +31,10 @@ def test_a_minute_of_killed_workers(faults: Faults) -> None:
             time.sleep(dice.random() * 0.8)
             victim.send_signal(signal.SIGKILL)
             victim.wait(10)
-            faults.stage.running.remove(victim)
+            faults.stage.processes.remove(victim)
             kills += 1
             victim = faults.stage.start("victim", (*TRAPS, "worker"))
-            assert {tenancy.api.ended(run, 60)["status"] for run in runs} == {"succeeded"}
+            assert {tenancy.api.wait_for_end(run, 60)["status"] for run in runs} == {"succeeded"}
     finally:
         faults.stage.stop(victim)
     assert kills > 10
@@ -44,15 +44,15 @@ def test_a_minute_of_killed_workers(faults: Faults) -> None:
 
 def _fed(tenancy: Tenancy, source: str, files: list[bytes], dice: random.Random) -> str:
     """Hand in another version of the source's file."""
-    content = catalogue(dice.randint(170, 200), price=dice.randint(100, 140), quantity=dice.randint(0, 9))
+    content = build_catalogue(dice.randint(170, 200), price=dice.randint(100, 140), quantity=dice.randint(0, 9))
     files.append(content)
-    return tenancy.api.hand_in(source, content)
+    return tenancy.api.upload_file(source, content)
 
 
 def _calm(faults: Faults, files: list[bytes]) -> Any:
     """What the files come to one after the other."""
     tenancy = faults.organisation()
-    source = tenancy.api.source("file", config={"currency": "usd"})
+    source = tenancy.api.create_source("file", config={"currency": "usd"})
     for content in files:
-        assert tenancy.api.upload(source, content)["status"] == "succeeded"
+        assert tenancy.api.import_file(source, content)["status"] == "succeeded"
     return state(faults.stage, source)

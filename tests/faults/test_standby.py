@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.flows.stage import Stage, eventually
+from tests.flows.service_processes import ServiceProcesses, wait_until
 from tests.postgres.databases import fresh_database
 from tests.postgres.vacuuming import kept_back
 
@@ -19,53 +19,53 @@ _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND applicatio
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Everything that an operator runs, and a standby scheduler."""
-    made = Stage(asyncio.run(fresh_database("standby")), tmp_path)
+    made = ServiceProcesses(asyncio.run(fresh_database("standby")), tmp_path)
     try:
         made.start("worker")
         made.start("webhooks", ("-m", "entrypoints.cli.main", "worker", "--for", "webhooks"))
-        made.api()
+        made.start_api()
         yield made
     finally:
         made.stop(number=signal.SIGKILL)
 
 
-def _leads(stage: Stage, name: str) -> bool:
-    return _LEADS in stage.log(name).read_text()
+def _leads(stage: ServiceProcesses, name: str) -> bool:
+    return _LEADS in stage.log_path(name).read_text()
 
 
-def _scheduler(stage: Stage, name: str) -> "subprocess.Popen[bytes]":
+def _scheduler(stage: ServiceProcesses, name: str) -> "subprocess.Popen[bytes]":
     return stage.start(name, ("-m", "entrypoints.cli.main", "scheduler"))
 
 
 @pytest.mark.soak
-def test_idle_processes_hold_nothing_and_the_standby_takes_over(stage: Stage) -> None:
+def test_idle_processes_hold_nothing_and_the_standby_takes_over(stage: ServiceProcesses) -> None:
     first = _scheduler(stage, "first")
-    eventually(lambda: _leads(stage, "first"), "the first one leads")
+    wait_until(lambda: _leads(stage, "first"), "the first one leads")
     second = _scheduler(stage, "second")
-    eventually(
-        lambda: stage.value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2, "it waits"
+    wait_until(
+        lambda: stage.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2, "it waits"
     )
-    tenancy = stage.organisation()
+    tenancy = stage.create_organisation()
     tenancy.api.get("/v1/products")
     time.sleep(6)  # every tick has run once
-    eventually(lambda: _quiet(stage), "nobody has a statement or a transaction open", within=30)
+    wait_until(lambda: _quiet(stage), "nobody has a statement or a transaction open", within=30)
     assert asyncio.run(_left_by_vacuum(stage.database_url)) == 0
     assert not _leads(stage, "second")
     first.send_signal(signal.SIGKILL)
-    eventually(lambda: _leads(stage, "second"), "the second one leads", within=15)
+    wait_until(lambda: _leads(stage, "second"), "the second one leads", within=15)
     _scheduler(stage, "third")
-    eventually(
-        lambda: stage.value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2, "it waits"
+    wait_until(
+        lambda: stage.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2, "it waits"
     )
     second.send_signal(signal.SIGTERM)
-    eventually(lambda: _leads(stage, "third"), "the third one leads", within=15)
+    wait_until(lambda: _leads(stage, "third"), "the third one leads", within=15)
 
 
-def _quiet(stage: Stage) -> bool:
+def _quiet(stage: ServiceProcesses) -> bool:
     """Whether no connection of the service holds a snapshot now; all of them are looked at, idle or not."""
-    rows = stage.rows(f"SELECT application_name, state, backend_xmin IS NULL AND backend_xid IS NULL {_OURS}")
+    rows = stage.fetch_rows(f"SELECT application_name, state, backend_xmin IS NULL AND backend_xid IS NULL {_OURS}")
     assert {name for name, _, _ in rows} >= {"joinery", "joinery leadership", "joinery signals"}
     return all(state == "idle" and free for _, state, free in rows)
 

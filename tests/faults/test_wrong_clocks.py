@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from domain.kernel.clock import MAX_OFFSET
-from tests.flows.api import Api
-from tests.flows.feeds import FeedServer, catalogue, feed_server
-from tests.flows.stage import ROOT, Stage, eventually, free_port
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
+from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
 from tests.postgres.databases import fresh_database
-from tests.support.receiver import hook, receiver
+from tests.support.webhook_endpoints import create_endpoint, run_receiver
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 pytestmark = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
@@ -27,23 +27,23 @@ def by_clock(offset: str, *, monotonic: bool = False) -> dict[str, str]:
     return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": str(int(not monotonic))}
 
 
-def start(stage: Stage, name: str, env: dict[str, str], *argv: str) -> "subprocess.Popen[bytes]":
+def start(stage: ServiceProcesses, name: str, env: dict[str, str], *argv: str) -> "subprocess.Popen[bytes]":
     """Start `joinery <name>` in a process of its own, not a fork: a library is loaded before it begins."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
-    with stage.log(name + "-".join(argv)).open("ab") as log:
+    with stage.log_path(name + "-".join(argv)).open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "entrypoints.cli.main", name, *argv],
             env={**kept, "PYTHONPATH": str(ROOT), **stage.env, **env}, cwd=stage.home,
             stdout=log, stderr=log, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-    stage.running.append(process)
+    stage.processes.append(process)
     return process
 
 
 @contextmanager
-def staged(home: Path) -> Iterator[Stage]:
+def staged(home: Path) -> Iterator[ServiceProcesses]:
     """A database, with the time of a purge as if the service had run until just now."""
-    stage = Stage(asyncio.run(fresh_database("wrong_clocks")), home)
+    stage = ServiceProcesses(asyncio.run(fresh_database("wrong_clocks")), home)
     try:
         yield stage
     finally:
@@ -53,7 +53,7 @@ def staged(home: Path) -> Iterator[Stage]:
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
     """A server of feeds."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
@@ -65,33 +65,33 @@ def feeds() -> Iterator[FeedServer]:
 def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, offset: str, monotonic: bool) -> None:
     wrong = by_clock(offset, monotonic=monotonic)
     with staged(tmp_path) as stage:
-        tenancy = stage.organisation(livemode=False)
-        begun = stage.value("SELECT now()")
-        stage.rows("UPDATE purges SET last_at = now() - interval '1 hour'")
+        tenancy = stage.create_organisation(livemode=False)
+        begun = stage.fetch_value("SELECT now()")
+        stage.fetch_rows("UPDATE purges SET last_at = now() - interval '1 hour'")
         start(stage, "api", wrong)
-        honest = Api(free_port(), tenancy.api.secret)
+        honest = ApiClient(free_port(), tenancy.api.secret)
         start(stage, "api", {"JOINERY_PORT": str(honest.port)})
         for name, more in (("worker", {}), ("scheduler", {}), ("mail", {"JOINERY_MAIL_PORT": str(free_port())})):
             start(stage, name, wrong | more)
         api = tenancy.api
-        eventually(api.is_ready, "the API by a wrong clock is ready", within=60)
-        eventually(honest.is_ready, "the API by the right clock is ready", within=60)
-        with receiver(stage) as receiving:
-            endpoint = hook(api, receiving)
-            source = api.source(
+        wait_until(api.is_ready, "the API by a wrong clock is ready", within=60)
+        wait_until(honest.is_ready, "the API by the right clock is ready", within=60)
+        with run_receiver(stage) as receiving:
+            endpoint = create_endpoint(api, receiving)
+            source = api.create_source(
                 "url",
-                config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"},
+                config={"url": feeds.serve("/feed.csv", build_catalogue(3)), "currency": "usd"},
                 schedule={"interval_minutes": 60},
             )
             run = api.post(f"/v1/sources/{source}/runs")["id"]
-            eventually(lambda: api.get(f"/v1/runs/{run}")["status"] == "succeeded", "the run has succeeded", within=60)
-            stamps = [int((one.headers or {})["webhook-timestamp"]) for one in endpoint.gets(3, within=60)]
-            ended = stage.value("SELECT now()")
+            wait_until(lambda: api.get(f"/v1/runs/{run}")["status"] == "succeeded", "the run has succeeded", within=60)
+            stamps = [int((one.headers or {})["webhook-timestamp"]) for one in endpoint.wait_for_received(3, within=60)]
+            ended = stage.fetch_value("SELECT now()")
             assert all(begun.timestamp() - MAX_OFFSET <= stamp <= ended.timestamp() + MAX_OFFSET for stamp in stamps)
         _links_work(api, honest)
         _links_work(honest, api)
-        eventually(
-            lambda: stage.value("SELECT last_at > now() - interval '5 minutes' FROM purges"),
+        wait_until(
+            lambda: stage.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges"),
             "a purge was allowed",
             within=60,
         )
@@ -106,44 +106,46 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
         _doctor_repairs(stage, wrong, source)
 
 
-def _links_work(maker: Api, server: Api) -> None:
+def _links_work(maker: ApiClient, server: ApiClient) -> None:
     """A link that one API has made is good at the other."""
     content = b"SKU,Title,Price\nA-1,Chair,1\n"
-    source = maker.source("file", config={"currency": "usd"})
+    source = maker.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
     target = maker.post(f"/v1/sources/{source}/uploads", announcement)["target"]
     path = "/" + target["url"].split("/", 3)[3]
-    assert Api(server.port, None).send("PUT", path, content, Content_Type="text/csv").status == 200
+    assert ApiClient(server.port, None).send("PUT", path, content, Content_Type="text/csv").status == 200
 
 
-def _nothing_is_purged_or_frozen(stage: Stage, source: str, begun: datetime) -> None:
-    assert stage.value("SELECT count(*) FROM idempotency_keys") >= 4
-    assert stage.value("SELECT count(*) FROM stored_objects WHERE NOT freed AND kind = 'snapshot'") == 1
-    assert stage.value("SELECT count(*) FROM jobs WHERE run_at > now() + interval '1 minute' AND attempt = 0") == 0
-    [(due, pulled, created)] = stage.rows(
+def _nothing_is_purged_or_frozen(stage: ServiceProcesses, source: str, begun: datetime) -> None:
+    assert stage.fetch_value("SELECT count(*) FROM idempotency_keys") >= 4
+    assert stage.fetch_value("SELECT count(*) FROM stored_objects WHERE NOT freed AND kind = 'snapshot'") == 1
+    assert (
+        stage.fetch_value("SELECT count(*) FROM jobs WHERE run_at > now() + interval '1 minute' AND attempt = 0") == 0
+    )
+    [(due, pulled, created)] = stage.fetch_rows(
         "SELECT s.next_pull, r.finished_at, r.created_at FROM sources s JOIN runs r ON r.source = s.id WHERE s.id = %(id)s",
         id=source,
     )
-    ended = stage.value("SELECT now()")
+    ended = stage.fetch_value("SELECT now()")
     assert begun <= created <= pulled <= ended
     assert timedelta(minutes=50) < due - pulled < timedelta(minutes=70)
     for table in ("events", "webhook_deliveries"):
-        days = stage.rows(f"SELECT DISTINCT tableoid::regclass::text FROM {table}")
+        days = stage.fetch_rows(f"SELECT DISTINCT tableoid::regclass::text FROM {table}")
         assert {name for (name,) in days} <= {f"{table}_{day:%Y%m%d}" for day in (begun, ended)}
 
 
-def _doctor_repairs(stage: Stage, wrong: dict[str, str], source: str) -> None:
+def _doctor_repairs(stage: ServiceProcesses, wrong: dict[str, str], source: str) -> None:
     """By a wrong clock of its own, what a database's wrong clock has left."""
-    stage.rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
-    stage.rows("UPDATE purges SET last_at = now() - interval '2 days'")
+    stage.fetch_rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
+    stage.fetch_rows("UPDATE purges SET last_at = now() - interval '2 days'")
     before = start(stage, "doctor", wrong)
     assert before.wait(60) == 1
-    output = stage.log("doctor").read_text()
+    output = stage.log_path("doctor").read_text()
     assert (
         "1 sources' pulls" in output
         and "Purges are refused: the last purge was at" in output
         and "This machine's clock differs" in output
     )
     assert start(stage, "doctor", wrong, "--repair-schedule").wait(60) == 0
-    assert stage.value("SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source)
-    assert stage.value("SELECT last_at > now() - interval '5 minutes' FROM purges")
+    assert stage.fetch_value("SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source)
+    assert stage.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges")

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.flows.feeds import FeedServer, feed_server
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.feeds import FeedServer, serve_feeds
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.postgres.databases import fresh_database
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """The stage, running."""
-    made = Stage(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("stage"))
+    made = ServiceProcesses(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("stage"))
     try:
         made.start("worker")
-        made.api()
+        made.start_api()
         yield made
     finally:
         made.stop()
@@ -25,11 +25,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture(scope="session")
 def feeds() -> Iterator[FeedServer]:
     """A server of feeds on an address that the stage's processes may reach."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
 @pytest.fixture
-def fjord(stage: Stage) -> Tenancy:
+def fjord(stage: ServiceProcesses) -> Tenancy:
     """A new organisation's live data."""
-    return stage.organisation()
+    return stage.create_organisation()

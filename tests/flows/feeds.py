@@ -10,14 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.flows.stage import FEEDS
+from tests.flows.service_processes import FEEDS
 
 HEADERS = ("Handle", "Title", "Brand", "SKU", "Color", "Price", "Cost", "Qty", "Category")
 BRANDS = ("Lindgren", "Fermob", "West  Elm")
 WORDS = ("Oak", "Walnut", "Ash", "Teak")
 
 
-def table(headers: tuple[str, ...], rows: Iterator[tuple[object, ...]] | list[tuple[object, ...]]) -> bytes:
+def build_csv(headers: tuple[str, ...], rows: Iterator[tuple[object, ...]] | list[tuple[object, ...]]) -> bytes:
     """A CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -26,9 +26,9 @@ def table(headers: tuple[str, ...], rows: Iterator[tuple[object, ...]] | list[tu
     return text.getvalue().encode()
 
 
-def catalogue(products: int, variants: int = 2, *, first: int = 0, price: int = 100, quantity: int = 7) -> bytes:
+def build_catalogue(products: int, variants: int = 2, *, first: int = 0, price: int = 100, quantity: int = 7) -> bytes:
     """An item master: products from number `first` on, of so many variants each."""
-    return table(HEADERS, _rows(products, variants, first, price, quantity))
+    return build_csv(HEADERS, _rows(products, variants, first, price, quantity))
 
 
 def _rows(products: int, variants: int, first: int, price: int, quantity: int) -> Iterator[tuple[object, ...]]:
@@ -42,13 +42,13 @@ def _rows(products: int, variants: int, first: int, price: int, quantity: int) -
             )  # fmt: skip
 
 
-def stock(products: int, variants: int = 2, *, quantity: int = 3) -> bytes:
+def build_stock_sheet(products: int, variants: int = 2, *, quantity: int = 3) -> bytes:
     """A stock sheet for the catalogue of that size."""
     rows = [(f"SKU-{number:04d}-{variant}", quantity) for number in range(products) for variant in range(variants)]
-    return table(("SKU", "Available Quantity"), list(rows))
+    return build_csv(("SKU", "Available Quantity"), list(rows))
 
 
-def record(
+def build_record(
     name: str, *, title: str = "Oak chair", price: object = "10.50", quantity: int = 4, key: bool = False
 ) -> dict[str, Any]:
     """A record to push: one product with one variant and one offer (which has a key of its own when asked for)."""
@@ -109,7 +109,7 @@ class FeedServer:
 
 
 @contextmanager
-def feed_server() -> Iterator[FeedServer]:
+def serve_feeds() -> Iterator[FeedServer]:
     """A server in threads of this process."""
     feeds = FeedServer()
 

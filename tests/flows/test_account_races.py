@@ -24,9 +24,9 @@ from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
 from ports.limits import RateLimits
 from ports.unit_of_work import UnitOfWork
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.support import builders
-from tests.support.console_person import Tab, TabResponse, signed_in
+from tests.support.console_browser import Tab, TabResponse, create_session
 
 T = TypeVar("T")
 PASSWORDS = ("four walnut drawers and a lamp", "seven oak shelves and a chair", "two ash stools and a mirror")
@@ -72,9 +72,9 @@ async def _invited(container: Dependencies, tenancy: Tenancy, email: str) -> str
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_newcomers_with_one_invitation(stage: Stage, fjord: Tenancy, round_: int) -> None:
+def test_two_newcomers_with_one_invitation(stage: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
     email = f"{new_id('usr').lower()}@oak.test"
-    place = stage.within(lambda container: _invited(container, fjord, email))
+    place = stage.run_with_dependencies(lambda container: _invited(container, fjord, email))
     tabs = [Tab(stage.port) for _ in PASSWORDS]
     forms = [tab.get(place) for tab in tabs]
     deeds = [
@@ -92,8 +92,10 @@ def test_two_newcomers_with_one_invitation(stage: Stage, fjord: Tenancy, round_:
             ), answer.text
             assert tabs[number].get("/console").status == 303, "nobody is signed in there"
     assert tabs[won].get("/console").status == 200, "the session of who was first is in force"
-    (user,) = stage.rows("SELECT id FROM users WHERE email = %(email)s", email=email)
-    assert stage.value('SELECT count(*) FROM sessions WHERE "user" = %(id)s AND revoked_at IS NULL', id=user[0]) == 1
+    (user,) = stage.fetch_rows("SELECT id FROM users WHERE email = %(email)s", email=email)
+    assert (
+        stage.fetch_value('SELECT count(*) FROM sessions WHERE "user" = %(id)s AND revoked_at IS NULL', id=user[0]) == 1
+    )
     for number, password in enumerate(PASSWORDS):
         tab = Tab(stage.port)
         entered = tab.submit(tab.get("/console/sign-in"), "/console/sign-in", email=email, password=password)
@@ -107,8 +109,8 @@ def _codes_on(answer: TabResponse) -> list[str]:
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_first_codes_of_an_app(stage: Stage, fjord: Tenancy, round_: int) -> None:
-    cookie = stage.within(lambda container: signed_in(container, fjord.tenant))
+def test_two_first_codes_of_an_app(stage: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
+    cookie = stage.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
     tabs = [Tab(stage.port, cookie) for _ in range(4)]
     forms = at_once(*(lambda tab=tab: tab.get(CODES) for tab in tabs))
     keys = [re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)[0] for form in forms]
@@ -120,20 +122,20 @@ def test_two_first_codes_of_an_app(stage: Stage, fjord: Tenancy, round_: int) ->
     [shown] = [codes for answer in answers if (codes := _codes_on(answer))]
     assert len(shown) == 10 and sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     assert all("in another tab or browser" in answer.text for answer in answers if answer.status == 409)
-    (user,) = stage.rows(
+    (user,) = stage.fetch_rows(
         'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_owner(stage, cookie)
     )
-    held = stage.within(lambda container: _all_count(container, user[0], shown))
+    held = stage.run_with_dependencies(lambda container: _all_count(container, user[0], shown))
     assert held == [True] * 10 + [0]
 
 
-def _owner(stage: Stage, cookie: str) -> str:
+def _owner(stage: ServiceProcesses, cookie: str) -> str:
     async def found(container: Dependencies) -> str:
         signed = await container[SessionService].find(cookie)
         assert signed is not None
         return signed.user.id
 
-    return str(stage.within(found))
+    return str(stage.run_with_dependencies(found))
 
 
 async def _all_count(container: Dependencies, user: str, codes: list[str]) -> list[object]:
@@ -144,8 +146,8 @@ async def _all_count(container: Dependencies, user: str, codes: list[str]) -> li
     return [*used, await factors.count_unused_codes(user)]
 
 
-def test_recovery_codes_made_twice_at_once(stage: Stage, fjord: Tenancy) -> None:
-    cookie = stage.within(lambda container: signed_in(container, fjord.tenant))
+def test_recovery_codes_made_twice_at_once(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    cookie = stage.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
     tab = Tab(stage.port, cookie)
     form = tab.get(CODES)
     [key] = re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)
@@ -155,5 +157,5 @@ def test_recovery_codes_made_twice_at_once(stage: Stage, fjord: Tenancy) -> None
         answers = at_once(*(lambda: Tab(stage.port, cookie).submit(form, f"{CODES}/recovery") for _ in range(4)))
         shown = [set(_codes_on(answer)) for answer in answers]
         assert all(len(codes) == 10 for codes in shown)
-        left = stage.value('SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s', user=user)
+        left = stage.fetch_value('SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s', user=user)
         assert left == 10, "those that were made last count, and no others"

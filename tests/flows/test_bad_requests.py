@@ -9,21 +9,23 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.ids import new_id
-from tests.flows.bench import Bench, bench
-from tests.flows.feeds import record
+from tests.flows.feeds import build_record
+from tests.flows.in_process_service import InProcessService, open_service
 from tests.http.client import Answer
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Bench]:
+async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
-    async with bench(tmp_path) as made:
+    async with open_service(tmp_path) as made:
         yield made
 
 
-async def _post(desk: Bench, body: bytes, content_type: str = "application/json", path: str = "/v1/sources") -> Answer:
+async def _post(
+    desk: InProcessService, body: bytes, content_type: str = "application/json", path: str = "/v1/sources"
+) -> Answer:
     headers = {"content-type": content_type, "idempotency-key": new_id("req")}
     return await desk.client.send("POST", path, body=body, headers=headers)
 
@@ -57,7 +59,7 @@ GOOD = b'{"name": "A", "kind": "push"}'
     ids=["empty", "cut", "utf8", "bom", "utf16", "twice", "nan", "infinity", "surrogate", "nul", "deep", "brackets",
          "unknown", "unknown-null", "null", "kind", "no-url", "2MiB", "digits"],
 )  # fmt: skip
-async def test_bodies(desk: Bench, body: bytes, status: int, code: str) -> None:
+async def test_bodies(desk: InProcessService, body: bytes, status: int, code: str) -> None:
     answer = await _post(desk, body)
     assert (answer.status, answer.code) == (status, code), answer.body
     problem = answer.json()
@@ -71,15 +73,15 @@ async def test_bodies(desk: Bench, body: bytes, status: int, code: str) -> None:
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/xml", "multipart/form-data", "application/json; charset=latin1", ""]
 )
-async def test_media_types(desk: Bench, content_type: str) -> None:
+async def test_media_types(desk: InProcessService, content_type: str) -> None:
     answer = await _post(desk, GOOD, content_type)
     assert (answer.status, answer.code) == (415, "unsupported_media_type")
 
 
-async def test_five_mebibytes_of_records_and_no_more(desk: Bench) -> None:
-    source = await desk.source("push", config={"currency": "usd"})
+async def test_five_mebibytes_of_records_and_no_more(desk: InProcessService) -> None:
+    source = await desk.create_source("push", config={"currency": "usd"})
     path = f"/v1/sources/{source}/records"
-    long = record("A")
+    long = build_record("A")
     long["product"]["description"] = "x" * 90_000
     records = [long] * 30
     assert (await _post(desk, json.dumps({"records": records}).encode(), path=path)).status == 202
@@ -96,7 +98,7 @@ async def test_five_mebibytes_of_records_and_no_more(desk: Bench) -> None:
         "starting_after=nonsense", "ending_before=x", "limit=%ff", "q=%ed%a0%80", "q=a%00b", "availability=maybe",
     ],
 )  # fmt: skip
-async def test_queries(desk: Bench, query: str) -> None:
+async def test_queries(desk: InProcessService, query: str) -> None:
     answer = await desk.client.get(f"/v1/products?{query}")
     assert (answer.status, answer.code) == (400, "invalid_request"), (query, answer.body)
     name = query.partition("=")[0]
@@ -111,14 +113,14 @@ async def test_queries(desk: Bench, query: str) -> None:
         ("/v1/products/", 404), ("/v1/products/../sources", 404), ("/v1/runs/prod_" + "0" * 22, 404),
     ],
 )  # fmt: skip
-async def test_paths(desk: Bench, path: str, status: int) -> None:
+async def test_paths(desk: InProcessService, path: str, status: int) -> None:
     answer = await desk.client.get(path)
     assert (answer.status, answer.code) == (status, "not_found"), answer.body
     assert (await desk.client.send("DELETE", "/v1/products")).status == 405
 
 
 @pytest.mark.parametrize("key", ["", " ", "k" * 258, '"unclosed', "\xe9", "a\tb"])
-async def test_idempotency_keys(desk: Bench, key: str) -> None:
+async def test_idempotency_keys(desk: InProcessService, key: str) -> None:
     answer = await desk.client.post("/v1/sources", {"name": "A", "kind": "push"}, idempotency_key=key)
     if key == '"unclosed':
         assert answer.status in (201, 400)
@@ -126,8 +128,8 @@ async def test_idempotency_keys(desk: Bench, key: str) -> None:
     assert answer.status == 400 and {field for field, _ in answer.faults} == {"header.Idempotency-Key"}
 
 
-async def test_if_match(desk: Bench) -> None:
-    source = await desk.source("push")
+async def test_if_match(desk: InProcessService) -> None:
+    source = await desk.create_source("push")
     path, change = f"/v1/sources/{source}", {"name": "B"}
 
     async def patched(**headers: str) -> Any:

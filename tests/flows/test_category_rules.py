@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from domain.catalogue import categories
-from tests.flows.api import Api
-from tests.flows.feeds import catalogue, table
-from tests.flows.stage import Stage
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import build_catalogue, build_csv
+from tests.flows.service_processes import ServiceProcesses
 
 BY_SLUG = {entry.slug: entry.id for entry in categories.category_by_id().values()}
 CHAIRS, SOFAS, SEATING = BY_SLUG["chairs"], BY_SLUG["sofas"], BY_SLUG["seating"]
@@ -15,27 +15,27 @@ HEADERS = ("SKU", "Title", "Price", "Category", "Google product category")
 PATH = ["Living Room", "Chairs"]
 
 
-def _rules(api: Api, source: str, *rules: tuple[list[str], str | None]) -> Any:
+def _rules(api: ApiClient, source: str, *rules: tuple[list[str], str | None]) -> Any:
     """Set rules, and wait until the products are filed by them."""
     body = {"rules": [{"path": path, "category": category} for path, category in rules]}
     answer = api.post(f"/v1/sources/{source}/categories", body, 200)
     assert answer["run"]["trigger"] == "category_rules" and answer["run"]["status"] == "queued"
-    run = api.ended(answer["run"]["id"])
+    run = api.wait_for_end(answer["run"]["id"])
     assert run["status"] == "succeeded", run
     return answer | {"run": run}
 
 
-def _filed(api: Api) -> dict[str, str | None]:
-    found = api.whole("/v1/products")
+def _filed(api: ApiClient) -> dict[str, str | None]:
+    found = api.list_all("/v1/products")
     return {product["data"]["title"][-1]: product["data"].get("category") for product in found}
 
 
-def _health(api: Api, source: str) -> Any:
+def _health(api: ApiClient, source: str) -> Any:
     found = api.get(f"/v1/sources/{source}")
     return found["status"], found["version"], found["freshness"]["catalogue"]["observed_at"]
 
 
-def _heard(api: Api, category: str) -> int:
+def _heard(api: ApiClient, category: str) -> int:
     """How many products' events an endpoint that is narrowed to the category would have got."""
     types = ["product.created", "product.updated"]
     body = {"url": "https://receiver.example/", "event_types": types, "filters": {"categories": [category]}}
@@ -44,34 +44,34 @@ def _heard(api: Api, category: str) -> int:
 
 
 def _file(*rows: tuple[str, str, str]) -> bytes:
-    return table(HEADERS, [(name, f"Oak seat {name}", "10.00", path, google) for name, path, google in rows])
+    return build_csv(HEADERS, [(name, f"Oak seat {name}", "10.00", path, google) for name, path, google in rows])
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_products_are_filed_now_and_later(stage: Stage, again: bool) -> None:
-    api = stage.organisation().api
-    source = api.source("file", config={"currency": "usd"})
-    assert api.upload(source, catalogue(4))["status"] == "succeeded"
+def test_products_are_filed_now_and_later(stage: ServiceProcesses, again: bool) -> None:
+    api = stage.create_organisation().api
+    source = api.create_source("file", config={"currency": "usd"})
+    assert api.import_file(source, build_catalogue(4))["status"] == "succeeded"
     health = _health(api, source)
     assert _rules(api, source, (PATH, CHAIRS))["run"]["stats"] == {"products_changed": 4}
     assert set(_filed(api).values()) == {CHAIRS}
-    assert {product["version"] for product in api.whole("/v1/products")} == {2}
-    assert len(api.whole("/v1/products", category=SEATING)) == 4
+    assert {product["version"] for product in api.list_all("/v1/products")} == {2}
+    assert len(api.list_all("/v1/products", category=SEATING)) == 4
     if again:
         assert _rules(api, source, (PATH, CHAIRS))["run"]["stats"] == {"products_changed": 0}
     assert _health(api, source) == health  # the source was not asked
-    run = api.upload(source, catalogue(6))
+    run = api.import_file(source, build_catalogue(6))
     assert run["stats"]["products_created"] == 2 and "products_changed" not in run["stats"]
-    assert len(api.whole("/v1/products", category=CHAIRS)) == 6
+    assert len(api.list_all("/v1/products", category=CHAIRS)) == 6
     _rules(api, source, (PATH, None))
-    assert set(_filed(api).values()) == {None} and api.whole("/v1/products", category=SEATING) == []
+    assert set(_filed(api).values()) == {None} and api.list_all("/v1/products", category=SEATING) == []
 
 
-def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: Stage) -> None:
-    api = stage.organisation().api
-    source = api.source("file", config={"currency": "usd"})
+def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: ServiceProcesses) -> None:
+    api = stage.create_organisation().api
+    source = api.create_source("file", config={"currency": "usd"})
     rows = (("a", "Home > Seats", "443"), ("b", "Home > Seats", ""), ("c", "Home > Other", ""), ("d", "", "460"))
-    assert api.upload(source, _file(*rows))["status"] == "succeeded"
+    assert api.import_file(source, _file(*rows))["status"] == "succeeded"
     assert _filed(api) == {"a": CHAIRS, "b": None, "c": None, "d": SOFAS}
     answer = _rules(api, source, (["Home"], SEATING), (["Home", "Seats"], SOFAS))
     assert _filed(api) == {"a": SOFAS, "b": SOFAS, "c": SEATING, "d": SOFAS}
@@ -89,16 +89,16 @@ def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: Stage
     )
     # what the source states is known still, though it changed while a rule hid it
     changed = (("a", "Home > Seats", "460"), ("b", "Home > Seats", "443"), rows[2], rows[3])
-    assert api.upload(source, _file(*changed))["status"] == "succeeded"
+    assert api.import_file(source, _file(*changed))["status"] == "succeeded"
     assert _filed(api) == {"a": SOFAS, "b": SOFAS, "c": SEATING, "d": SOFAS}
     _rules(api, source, (["Home"], None), (["Home", "Seats"], None))
     assert _filed(api) == {"a": SOFAS, "b": CHAIRS, "c": None, "d": SOFAS}
 
 
-def test_category_assignment_is_published_as_product_changes(stage: Stage) -> None:
-    api = stage.organisation().api
-    source = api.source("file", config={"currency": "usd"})
-    api.upload(source, catalogue(1))
+def test_category_assignment_is_published_as_product_changes(stage: ServiceProcesses) -> None:
+    api = stage.create_organisation().api
+    source = api.create_source("file", config={"currency": "usd"})
+    api.import_file(source, build_catalogue(1))
     cursor = api.get("/v1/changes", cursor="now")["next_cursor"]
     run = _rules(api, source, (PATH, CHAIRS))["run"]
     [event] = api.get("/v1/changes", cursor=cursor)["data"]
@@ -108,11 +108,11 @@ def test_category_assignment_is_published_as_product_changes(stage: Stage) -> No
     assert (_heard(api, SEATING), _heard(api, SOFAS)) == (2, 0)  # product.created, and now product.updated
 
 
-def test_a_rule_of_another_source_is_suggested_first(stage: Stage) -> None:
-    api = stage.organisation().api
-    first, second = (api.source("file", name=name, config={"currency": "usd"}) for name in ("One", "Two"))
+def test_a_rule_of_another_source_is_suggested_first(stage: ServiceProcesses) -> None:
+    api = stage.create_organisation().api
+    first, second = (api.create_source("file", name=name, config={"currency": "usd"}) for name in ("One", "Two"))
     for source in (first, second):
-        api.upload(source, catalogue(1))
+        api.import_file(source, build_catalogue(1))
     [_, below] = api.get(f"/v1/sources/{second}/categories")["categories"]
     assert (below["path"], below["suggestion"]["id"]) == (PATH, CHAIRS)
     _rules(api, first, (PATH, SOFAS))
@@ -120,13 +120,13 @@ def test_a_rule_of_another_source_is_suggested_first(stage: Stage) -> None:
     assert answer["categories"][1]["suggestion"]["id"] == SOFAS and "run" not in answer
 
 
-def test_rules_are_undone_and_products_filed_by_what_was(stage: Stage) -> None:
-    api = stage.organisation().api
-    source = api.source("file", config={"currency": "usd"})
-    api.upload(source, catalogue(2))
+def test_rules_are_undone_and_products_filed_by_what_was(stage: ServiceProcesses) -> None:
+    api = stage.create_organisation().api
+    source = api.create_source("file", config={"currency": "usd"})
+    api.import_file(source, build_catalogue(2))
     _rules(api, source, (PATH, SOFAS))
     _rules(api, source, (PATH, CHAIRS))
     newest = api.get("/v1/audit-events", undoable="true", limit=1)["data"][0]
     api.post(f"/v1/audit-events/{newest['id']}/undo", expect=200)
-    api.ended(api.get(f"/v1/sources/{source}/runs", limit=1)["data"][0]["id"])
+    api.wait_for_end(api.get(f"/v1/sources/{source}/runs", limit=1)["data"][0]["id"])
     assert set(_filed(api).values()) == {SOFAS}

@@ -10,8 +10,8 @@ from domain.catalogue.model import Stream
 from domain.runs import chunks
 from domain.runs.usecases.chunk_changes import ChunkPortion
 from domain.runs.usecases.chunk_writer import ChunkWriter
-from tests.flows.bench import Bench, bench
-from tests.flows.feeds import table
+from tests.flows.feeds import build_csv
+from tests.flows.in_process_service import InProcessService, open_service
 
 pytestmark = pytest.mark.asyncio
 HEADERS = ("Parent SKU", "SKU", "Title", "Price", "Qty")
@@ -37,19 +37,19 @@ def _feeds(dice: random.Random) -> list[bytes]:
             (group, sku, f"Table {group}", dice.choice(("10", "20")), dice.choice((0, 7)))
             for sku, group in listed + twice
         ]
-        feeds.append(table(HEADERS, rows))
+        feeds.append(build_csv(HEADERS, rows))
     return feeds
 
 
-async def _worked(desk: Bench, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
+async def _worked(desk: InProcessService, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
     """What the feeds come to, the events that told of it, and the problems of each."""
     source, problems = None, []
     for feed in feeds:
-        run = await desk.read(feed, source)
+        run = await desk.import_file(feed, source)
         assert run["status"] == "succeeded", run
         source = run["source"]
         problems.append(sorted(problem["detail"] for problem in run["problems"]))
-    return await desk.rows(STATE, source), await desk.rows(EVENTS, source), problems
+    return await desk.fetch_rows(STATE, source), await desk.fetch_rows(EVENTS, source), problems
 
 
 def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ async def test_what_is_prepared_ahead_is_as_if_it_were_not(
     feeds = _feeds(random.Random(seed))
     monkeypatch.setattr(chunks, "BUCKET_BYTES", bucket_bytes)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 8, Stream.STOCK: 8})
-    async with bench(tmp_path) as desk:
+    async with open_service(tmp_path) as desk:
         ahead = await _worked(desk, feeds)
         _one_after_the_other(monkeypatch)
         behind = await _worked(desk, feeds)
@@ -89,9 +89,11 @@ async def test_a_chunk_that_is_reconciled_again_counts_once(tmp_path: Path, monk
             portion.merge_revision -= 1
 
     rows = [(f"G-{number}", f"S-{number}", "Table", "10", 1) for number in range(20)]
-    async with bench(tmp_path) as desk:
-        first = await desk.read(table(HEADERS, rows), None)
+    async with open_service(tmp_path) as desk:
+        first = await desk.import_file(build_csv(HEADERS, rows), None)
         monkeypatch.setattr(ChunkWriter, "_reconcile", merged_meanwhile)
-        again = await desk.read(table(HEADERS, [("G-0", "S-0", "Desk", "10", 1), *rows[1:]]), first["source"])
+        again = await desk.import_file(
+            build_csv(HEADERS, [("G-0", "S-0", "Desk", "10", 1), *rows[1:]]), first["source"]
+        )
     assert len(reconciled) == 2
     assert (again["stats"]["unchanged"], again["stats"]["products_changed"]) == (19, 1)

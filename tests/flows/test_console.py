@@ -2,8 +2,8 @@
 
 import re
 
-from tests.flows.stage import Stage, Tenancy, eventually
-from tests.support.console_person import Person, signed_in
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
+from tests.support.console_browser import ConsoleBrowser, create_session
 
 FEED = (
     b"SKU,Product Name,Width (cm),Price,Qty\n"
@@ -11,8 +11,10 @@ FEED = (
 )
 
 
-def test_a_file_is_dropped_looked_at_connected_and_read(stage: Stage, fjord: Tenancy) -> None:
-    person = Person(stage.port, stage.within(lambda container: signed_in(container, fjord.tenant)))
+def test_a_file_is_dropped_looked_at_connected_and_read(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    person = ConsoleBrowser(
+        stage.port, stage.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
+    )
     form = person.get("/console/sources/new/file")
     looked = person.submit(form, "/console/sources/new/file", file=("ash.csv", FEED))
     assert "dimensions.width" in looked and "Ash chair" in looked and "ca. wide" in looked
@@ -25,7 +27,7 @@ def test_a_file_is_dropped_looked_at_connected_and_read(stage: Stage, fjord: Ten
         page = person.get(place)
         return page if "data-events" not in page else None
 
-    done = eventually(over, "the run is over")
+    done = wait_until(over, "the run is over")
     assert "Succeeded" in done and "Unreadable value" in done
     sheet = person.get(f"{place}/sheet")
     assert 'class="cell-with-problem"' in sheet and "ca. wide" in sheet

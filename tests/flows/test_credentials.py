@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import FeedServer, catalogue
-from tests.flows.stage import FEEDS, Stage, Tenancy
+from tests.flows.feeds import FeedServer, build_catalogue
+from tests.flows.service_processes import FEEDS, ServiceProcesses, Tenancy
 
 SECRET = "Geheim-9a8b7c6d5e"
 
@@ -39,7 +39,7 @@ def _other_server() -> Iterator[OtherServer]:
     class Listens(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             other_server.seen.append(f"{self.path}\n{self.headers}")
-            body = catalogue(2)
+            body = build_catalogue(2)
             self.send_response(200)
             self.send_header("Content-Type", "text/csv")
             self.send_header("Content-Length", str(len(body)))
@@ -103,7 +103,7 @@ def _used_everywhere(fjord: Tenancy, source: dict[str, Any]) -> None:
 def test_a_changed_address_forgets_them(
     fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, credentials: dict[str, str], setting: str
 ) -> None:
-    own = feeds.serve("/own.csv", catalogue(2))
+    own = feeds.serve("/own.csv", build_catalogue(2))
     source = _source(fjord, credentials, config={"url": own, "stock_url": own})
     config = {**source["config"], setting: other_server.url("/taken.csv")}
     preview = _patch(fjord, source, {"config": config}, Service_Dry_Run="explain")
@@ -120,13 +120,13 @@ def test_a_changed_address_forgets_them(
 
 
 def test_a_changed_connector_forgets_them(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/switch.csv", catalogue(2))})
+    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/switch.csv", build_catalogue(2))})
     assert _patch(fjord, source, {"connector": "api"})["has_credentials"] is False
 
 
 def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/kept.csv", catalogue(2))})
-    moved = feeds.serve("/another/path.csv", catalogue(2))
+    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/kept.csv", build_catalogue(2))})
+    moved = feeds.serve("/another/path.csv", build_catalogue(2))
     config = {"url": moved, "currency": "usd", "format": "csv", "decimal": "dot", "warehouse": "Main"}
     changed = _patch(fjord, source, {"config": config, "name": "Renamed", "schedule": {"interval_minutes": 60}})
     assert changed["has_credentials"] is True
@@ -138,17 +138,17 @@ def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> N
 
 
 def test_a_row_that_was_edited_in_store_sends_them_nowhere(
-    stage: Stage, fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
+    stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
 ) -> None:
-    own = feeds.serve("/edited.csv", catalogue(2))
+    own = feeds.serve("/edited.csv", build_catalogue(2))
     source, other = (_source(fjord, {"token": SECRET}, config={"url": own}) for _ in range(2))
-    stage.rows(
+    stage.fetch_rows(
         "UPDATE sources SET config = jsonb_set(config, '{url}', to_jsonb(%(url)s::text)) WHERE id = %(id)s",
         url=other_server.url("/taken.csv"), id=source["id"],
     )  # fmt: skip
-    stage.rows(
+    stage.fetch_rows(
         "UPDATE sources SET credentials = %(taken)s WHERE id = %(id)s", id=other["id"],
-        taken=stage.value("SELECT credentials FROM sources WHERE id = %(of)s", of=source["id"]),
+        taken=stage.fetch_value("SELECT credentials FROM sources WHERE id = %(of)s", of=source["id"]),
     )  # fmt: skip
     requested = feeds.count("/edited.csv")
     for edited in (source, other):
@@ -161,7 +161,7 @@ def test_a_row_that_was_edited_in_store_sends_them_nowhere(
 
 def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer, other_server: OtherServer) -> None:
     """Whoever changes the address while runs and tests of the source come and go learns nothing."""
-    own = feeds.serve("/race.csv", catalogue(2))
+    own = feeds.serve("/race.csv", build_catalogue(2))
     source = _source(fjord, {"token": SECRET}, config={"url": own})
     path = f"/v1/sources/{source['id']}"
     done = threading.Event()

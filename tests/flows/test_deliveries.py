@@ -13,25 +13,25 @@ import pytest
 
 from benchmarks.delivery_reconciliation import reconcile
 from benchmarks.receiver_client import ReceiverClient, find_free_port
-from tests.flows.feeds import record
-from tests.flows.stage import FEEDS, Stage, Tenancy, eventually
-from tests.support.receiver import Hook, hook, receiver
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import FEEDS, ServiceProcesses, Tenancy, wait_until
+from tests.support.webhook_endpoints import EndpointClient, create_endpoint, run_receiver
 
 JS = Path(__file__).parents[1] / "support" / "js"
 SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module")
-def at(stage: Stage) -> Iterator[ReceiverClient]:
+def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver for the whole module; every endpoint has a path of its own."""
-    with receiver(stage) as client:
+    with run_receiver(stage) as client:
         yield client
 
 
 @pytest.fixture
-def sandbox(stage: Stage) -> Tenancy:
+def sandbox(stage: ServiceProcesses) -> Tenancy:
     """A new organisation's test data: endpoints may be plain HTTP on any port."""
-    return stage.organisation(livemode=False)
+    return stage.create_organisation(livemode=False)
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def source(sandbox: Tenancy) -> str:
 
 
 def pushed(tenancy: Tenancy) -> str:
-    return tenancy.api.source("push", config={"currency": "usd"})
+    return tenancy.api.create_source("push", config={"currency": "usd"})
 
 
 def state(tenancy: Tenancy, source: str, *names: str, price: object = "10.50", quantity: int = 4) -> None:
     """The source states these products at that price; the run has ended."""
-    records = [record(name, price=price, quantity=quantity) for name in names]
-    assert tenancy.api.ended(tenancy.api.push(source, records)["id"])["status"] == "succeeded"
+    records = [build_record(name, price=price, quantity=quantity) for name in names]
+    assert tenancy.api.wait_for_end(tenancy.api.push(source, records)["id"])["status"] == "succeeded"
 
 
 def moment(text: str) -> datetime:
@@ -85,9 +85,9 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClien
     }
     if socket.gethostbyname(private).startswith("127."):
         kinds["private"] = {"url": f"http://{private}:{at.port}/private"}
-    hooks = {name: hook(sandbox.api, at, **settings) for name, settings in kinds.items()}
-    sent = {name: one.test() for name, one in hooks.items()}
-    ended = {name: one.delivery(tried(1), 40) for name, one in hooks.items()}
+    hooks = {name: create_endpoint(sandbox.api, at, **settings) for name, settings in kinds.items()}
+    sent = {name: one.send_test_event() for name, one in hooks.items()}
+    ended = {name: one.wait_for_delivery(tried(1), 40) for name, one in hooks.items()}
     first = {
         name: (found["status"], found["attempts"][0].get("failure"), found["attempts"][0].get("response_status"))
         for name, found in ended.items()
@@ -118,9 +118,9 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClien
     for name, delivery in ended.items():
         assert (delivery["id"], delivery["event"]) == (sent[name]["id"], sent[name]["event"])
         _follows_the_schedule(delivery)
-        for got in hooks[name].received():
+        for got in hooks[name].list_received():
             assert got.verified == [0] and got.id == delivery["event"] and got.body == delivery["body"]
-    assert len(hooks["aborts"].received()) == 1
+    assert len(hooks["aborts"].list_received()) == 1
 
 
 def _follows_the_schedule(delivery: Any) -> None:
@@ -135,119 +135,125 @@ def _follows_the_schedule(delivery: Any) -> None:
 
 
 def test_a_failed_delivery_is_tried_again_after_five_seconds(sandbox: Tenancy, at: ReceiverClient) -> None:
-    twice, always = hook(sandbox.api, at, does={"status": 500, "times": 1}), hook(sandbox.api, at, does={"status": 500})
+    twice, always = (
+        create_endpoint(sandbox.api, at, does={"status": 500, "times": 1}),
+        create_endpoint(sandbox.api, at, does={"status": 500}),
+    )
     event = sample(sandbox)
-    done, waiting = twice.delivery(tried(2)), always.delivery(tried(2))
+    done, waiting = twice.wait_for_delivery(tried(2)), always.wait_for_delivery(tried(2))
     assert (done["status"], [attempt["status"] for attempt in done["attempts"]]) == (
         "succeeded",
         ["failed", "succeeded"],
     )
     assert waiting["status"] == "pending"
     _follows_the_schedule(waiting)
-    first, again = twice.gets(2)
+    first, again = twice.wait_for_received(2)
     assert first.id == again.id == event["id"] and first.body == again.body
     assert 4.5 <= again.received - first.received <= 20
     assert first.headers and again.headers
     assert int(again.headers["webhook-timestamp"]) - int(first.headers["webhook-timestamp"]) >= 4
-    assert moment(always.record()["failing_since"]) - moment(waiting["attempts"][0]["at"]) < 2 * SECOND
-    assert "failing_since" not in twice.record() and "last_success_at" in twice.record()
+    assert moment(always.get_endpoint()["failing_since"]) - moment(waiting["attempts"][0]["at"]) < 2 * SECOND
+    assert "failing_since" not in twice.get_endpoint() and "last_success_at" in twice.get_endpoint()
 
 
 @pytest.mark.parametrize(("status", "date"), [(429, "no"), (502, "yes"), (504, "no")])
 def test_retry_after_is_obeyed(sandbox: Tenancy, at: ReceiverClient, status: int, date: str) -> None:
-    one = hook(sandbox.api, at, does={"status": status, "retry_after": 9, "date": date, "times": 1})
-    one.test()
-    delivery = one.delivery(tried(1))
+    one = create_endpoint(sandbox.api, at, does={"status": status, "retry_after": 9, "date": date, "times": 1})
+    one.send_test_event()
+    delivery = one.wait_for_delivery(tried(1))
     wait = moment(delivery["next_attempt_at"]) - moment(delivery["attempts"][0]["at"])
     assert 7 * SECOND < wait < 11 * SECOND
-    first, again = one.gets(2)
+    first, again = one.wait_for_received(2)
     assert again.received - first.received > 7
-    assert one.delivery(tried(2))["status"] == "succeeded"
+    assert one.wait_for_delivery(tried(2))["status"] == "succeeded"
 
 
 def test_retry_after_of_other_answers_is_not(sandbox: Tenancy, at: ReceiverClient) -> None:
-    one = hook(sandbox.api, at, does={"status": 503, "retry_after": 3600})
-    one.test()
-    delivery = one.delivery(tried(1))
+    one = create_endpoint(sandbox.api, at, does={"status": 503, "retry_after": 3600})
+    one.send_test_event()
+    delivery = one.wait_for_delivery(tried(1))
     _follows_the_schedule(delivery)
 
 
 def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
-    witness = hook(sandbox.api, at, ("delivery.disabled",))
-    gone = hook(sandbox.api, at, ("product.created",), does={"status": 410})
+    witness = create_endpoint(sandbox.api, at, ("delivery.disabled",))
+    gone = create_endpoint(sandbox.api, at, ("product.created",), does={"status": 410})
     state(sandbox, source, "A", "B", "C")
-    notice = witness.gets(1)[0]
-    record = gone.record()
+    notice = witness.wait_for_received(1)[0]
+    record = gone.get_endpoint()
     assert (record["status"], record["status_reason"]) == ("disabled", {"code": "gone"})
     assert notice.type == "delivery.disabled" and notice.event["data"]["id"] == gone.id
     assert notice.event["data"]["status_reason"] == {"code": "gone"} and "secret" not in notice.event["data"]
-    assert {delivery["status"] for delivery in gone.deliveries()} == {"failed"}
-    received = len(gone.received())
+    assert {delivery["status"] for delivery in gone.list_deliveries()} == {"failed"}
+    received = len(gone.list_received())
     state(sandbox, source, "D")
     assert sandbox.api.call("POST", gone.target + "/test").status == 409
-    assert len(gone.received()) == received and len(witness.received()) == 1
+    assert len(gone.list_received()) == received and len(witness.list_received()) == 1
     gone.receiver.set_behaviour(gone.path, status=204)
-    assert gone.patch(status="enabled")["status"] == "enabled"
+    assert gone.patch_endpoint(status="enabled")["status"] == "enabled"
     state(sandbox, source, "E")
-    eventually(lambda: len(gone.received()) > received, "it receives again")
-    assert gone.received()[-1].verified == [0]
+    wait_until(lambda: len(gone.list_received()) > received, "it receives again")
+    assert gone.list_received()[-1].verified == [0]
 
 
 def test_the_other_mode_and_other_organisations_receive_no_events(
-    stage: Stage, sandbox: Tenancy, at: ReceiverClient
+    stage: ServiceProcesses, sandbox: Tenancy, at: ReceiverClient
 ) -> None:
-    mine = hook(sandbox.api, at)
-    theirs = hook(stage.organisation(livemode=False).api, at)
+    mine = create_endpoint(sandbox.api, at)
+    theirs = create_endpoint(stage.create_organisation(livemode=False).api, at)
     event = sample(sandbox)
-    assert mine.gets(1)[0].id == event["id"]
-    assert not theirs.received() and not theirs.deliveries()
+    assert mine.wait_for_received(1)[0].id == event["id"]
+    assert not theirs.list_received() and not theirs.list_deliveries()
 
 
 def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: ReceiverClient) -> None:
-    one = hook(sandbox.api, at)
-    one.test()
-    one.gets(1)
-    one.rotate(overlap_hours=1)
-    one.test()
-    one.gets(2)
-    one.rotate(overlap_hours=0)
-    one.test()
-    assert [got.verified for got in one.gets(3)] == [[0], [0, 1], [2]]
-    assert one.received()[1].headers and one.received()[1].headers["webhook-signature"].count("v1,") == 2
+    one = create_endpoint(sandbox.api, at)
+    one.send_test_event()
+    one.wait_for_received(1)
+    one.rotate_secret(overlap_hours=1)
+    one.send_test_event()
+    one.wait_for_received(2)
+    one.rotate_secret(overlap_hours=0)
+    one.send_test_event()
+    assert [got.verified for got in one.wait_for_received(3)] == [[0], [0, 1], [2]]
+    assert one.list_received()[1].headers and one.list_received()[1].headers["webhook-signature"].count("v1,") == 2
 
 
 def test_resend_and_recover(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
-    one = hook(sandbox.api, at, ("offer.created", "offer.changed"), does={"status": 500, "abort": "yes"})
+    one = create_endpoint(sandbox.api, at, ("offer.created", "offer.changed"), does={"status": 500, "abort": "yes"})
     state(sandbox, source, "A", "B")
     for price in (11, 12):
         state(sandbox, source, "A", "B", price=price)
-    refused = one.gets(6)
-    eventually(lambda: len(one.deliveries(status="failed")) == 6, "all failed")
+    refused = one.wait_for_received(6)
+    wait_until(lambda: len(one.list_deliveries(status="failed")) == 6, "all failed")
     one.receiver.set_behaviour(one.path, status=204)
-    oldest = one.deliveries()[-1]
+    oldest = one.list_deliveries()[-1]
     again = sandbox.api.post(f"{one.target}/deliveries/{oldest['id']}/resend")
     assert again["status"] == "pending"
-    resent = one.gets(7)[-1]
+    resent = one.wait_for_received(7)[-1]
     assert (resent.id, resent.body, resent.verified) == (oldest["event"], oldest["body"], [0])
-    eventually(lambda: len(one.deliveries(status="succeeded")) == 1, "it succeeded")
-    since = min(delivery["created_at"] for delivery in one.deliveries())
+    wait_until(lambda: len(one.list_deliveries(status="succeeded")) == 1, "it succeeded")
+    since = min(delivery["created_at"] for delivery in one.list_deliveries())
     assert sandbox.api.post(one.target + "/recover", {"since": since})["requeued"] == 5
-    recovered = one.gets(12)[7:]
+    recovered = one.wait_for_received(12)[7:]
     assert {got.id for got in recovered} == {got.id for got in refused} - {resent.id}
     for subject in {got.subject for got in recovered}:
         versions = [got.version for got in recovered if got.subject == subject]
         assert versions == sorted(versions)
-    eventually(lambda: len(one.deliveries(status="succeeded")) == 6, "all succeeded")
-    assert all(len(delivery["attempts"]) == 2 for delivery in one.deliveries())
+    wait_until(lambda: len(one.list_deliveries(status="succeeded")) == 6, "all succeeded")
+    assert all(len(delivery["attempts"]) == 2 for delivery in one.list_deliveries())
 
 
 def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: ReceiverClient) -> None:
-    all_of_them, products = hook(sandbox.api, at), hook(sandbox.api, at, ("product.updated", "product.merged"))
+    all_of_them, products = (
+        create_endpoint(sandbox.api, at),
+        create_endpoint(sandbox.api, at, ("product.updated", "product.merged")),
+    )
     events = [
         sample(sandbox, type) for type in ("product.updated", "offer.changed", "source.blocked", "product.merged")
     ]
-    assert {got.id for got in all_of_them.gets(4)} == {event["id"] for event in events}
-    assert [got.type for got in products.gets(2)] in (
+    assert {got.id for got in all_of_them.wait_for_received(4)} == {event["id"] for event in events}
+    assert [got.type for got in products.wait_for_received(2)] in (
         ["product.updated", "product.merged"],
         ["product.merged", "product.updated"],
     )
@@ -259,32 +265,36 @@ def test_filters(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     other = pushed(sandbox)
     catalogue = sandbox.organisation.get_catalogue_id(False)
     foreign = sandbox.organisation.get_catalogue_id(True)
-    mine = hook(sandbox.api, at, ("offer.created",), filters={"sources": [source]})
-    offers = hook(sandbox.api, at, ("offer.created", "product.created"), filters={"sources": [other]})
-    ours = hook(sandbox.api, at, ("product.created",), filters={"catalogues": [catalogue]})
-    nothing = hook(sandbox.api, at, filters={"catalogues": [foreign]})
+    mine = create_endpoint(sandbox.api, at, ("offer.created",), filters={"sources": [source]})
+    offers = create_endpoint(sandbox.api, at, ("offer.created", "product.created"), filters={"sources": [other]})
+    ours = create_endpoint(sandbox.api, at, ("product.created",), filters={"catalogues": [catalogue]})
+    nothing = create_endpoint(sandbox.api, at, filters={"catalogues": [foreign]})
     state(sandbox, source, "A")
     state(sandbox, other, "B")
-    assert [got.event["data"]["source"] for got in mine.gets(1)] == [source]
-    assert sorted(got.type for got in offers.gets(3)) == ["offer.created", "product.created", "product.created"]
-    assert len(ours.gets(2)) == 2
+    assert [got.event["data"]["source"] for got in mine.wait_for_received(1)] == [source]
+    assert sorted(got.type for got in offers.wait_for_received(3)) == [
+        "offer.created",
+        "product.created",
+        "product.created",
+    ]
+    assert len(ours.wait_for_received(2)) == 2
     state(sandbox, source, "C")
     for one, number in ((ours, 3), (mine, 2), (offers, 4)):
-        one.gets(number)
-    assert [got.event["data"]["source"] for got in offers.received() if got.type == "offer.created"] == [other]
-    assert nothing.received() == [] and nothing.deliveries() == []
+        one.wait_for_received(number)
+    assert [got.event["data"]["source"] for got in offers.list_received() if got.type == "offer.created"] == [other]
+    assert nothing.list_received() == [] and nothing.list_deliveries() == []
 
 
 def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     state(sandbox, source, "A")
     wanted = ("offer.changed",)
-    thin = hook(sandbox.api, at, wanted, coalesce_seconds=6)
-    fat = hook(sandbox.api, at, wanted, coalesce_seconds=6, payload="fat")
-    each = hook(sandbox.api, at, wanted)
+    thin = create_endpoint(sandbox.api, at, wanted, coalesce_seconds=6)
+    fat = create_endpoint(sandbox.api, at, wanted, coalesce_seconds=6, payload="fat")
+    each = create_endpoint(sandbox.api, at, wanted)
     state(sandbox, source, "A", price=12)
     state(sandbox, source, "A", price=13, quantity=5)
-    first, last = each.gets(2)
-    slim, whole = thin.gets(1)[0], fat.gets(1)[0]
+    first, last = each.wait_for_received(2)
+    slim, whole = thin.wait_for_received(1)[0], fat.wait_for_received(1)[0]
     assert slim.id == whole.id == last.id and slim.subject == last.subject
     assert (slim.version, slim.previous_version) == (last.version, first.previous_version) == (3, 1)
     assert slim.event["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
@@ -293,23 +303,25 @@ def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: Receiv
     shown = whole.event["data"]["object"]
     assert (shown["object"], shown["id"], shown["price"], shown["version"]) == ("offer", slim.subject, 1300, 3)
     assert slim.received - first.received > 4
-    assert len(thin.received()) == len(fat.received()) == 1
+    assert len(thin.list_received()) == len(fat.list_received()) == 1
     assert first.event["data"]["fields"] == [{"path": "price"}]
 
 
 @pytest.mark.soak
 def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     names = [f"P{number}" for number in range(20)]
-    steady, shaky = hook(sandbox.api, at), hook(sandbox.api, at, does={"status": 500, "times": 1})
+    steady, shaky = create_endpoint(sandbox.api, at), create_endpoint(sandbox.api, at, does={"status": 500, "times": 1})
     for price in range(10, 16):
         state(sandbox, source, *names, price=price)
     ids = [event["id"] for event in _feed(sandbox)]
     assert len(ids) == 20 * 3 + 5 * 20
-    steady.gets(len(ids))
-    eventually(lambda: len({got.id for got in shaky.received() if got.attempt > 1}) == len(ids), "all again", 90, 0.5)
+    steady.wait_for_received(len(ids))
+    wait_until(
+        lambda: len({got.id for got in shaky.list_received() if got.attempt > 1}) == len(ids), "all again", 90, 0.5
+    )
     report = reconcile({steady.path: ids, shaky.path: ids}, at.deliveries(steady.path, shaky.path))
     assert report.is_clean and report.repeats == len(ids), str(report)
-    for got in steady.received():
+    for got in steady.list_received():
         assert got.previous_version == (None if got.version == 1 else got.version - 1)
 
 
@@ -326,16 +338,16 @@ def _feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
 
 def test_the_feed_goes_on_where_deliveries_ended(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     """Service-Feed-Cursor of the last good delivery replays exactly what was not delivered."""
-    one = hook(sandbox.api, at)
+    one = create_endpoint(sandbox.api, at)
     state(sandbox, source, "A", "B")
-    good = one.gets(6)
-    eventually(lambda: len(one.deliveries(status="succeeded")) == 6, "all succeeded")
+    good = one.wait_for_received(6)
+    wait_until(lambda: len(one.list_deliveries(status="succeeded")) == 6, "all succeeded")
     last = _sent_alone(one, sandbox)
     one.receiver.set_behaviour(one.path, status=500)
     state(sandbox, source, "A", "B", price=99)
     state(sandbox, source, "C")
-    eventually(lambda: len(one.received()) > 7, "it fails")
-    one.patch(status="disabled")
+    wait_until(lambda: len(one.list_received()) > 7, "it fails")
+    one.patch_endpoint(status="disabled")
     state(sandbox, source, "D")
     delivered = {got.id for got in good} | {last.id}
     replayed = [event["id"] for event in _feed(sandbox, last.cursor) if event["id"] not in delivered]
@@ -344,11 +356,11 @@ def test_the_feed_goes_on_where_deliveries_ended(sandbox: Tenancy, at: ReceiverC
     assert not {event["id"] for event in _feed(sandbox, last.cursor)} & {got.id for got in good}
 
 
-def _sent_alone(one: Hook, tenancy: Tenancy) -> Any:
+def _sent_alone(one: EndpointClient, tenancy: Tenancy) -> Any:
     """A delivery that has nothing open beside it."""
-    number = len(one.received())
+    number = len(one.list_received())
     sample(tenancy)
-    return one.gets(number + 1)[-1]
+    return one.wait_for_received(number + 1)[-1]
 
 
 @pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="no node on this machine")
@@ -360,13 +372,13 @@ def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: Recei
         )
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         pytest.skip("the registry does not answer")
-    one = hook(sandbox.api, at)
+    one = create_endpoint(sandbox.api, at)
     for type in ("offer.changed", "product.created", "source.blocked"):
         sample(sandbox, type)
-    one.gets(3)
-    one.rotate(overlap_hours=24)
-    one.test()
-    sent = [{"body": got.body, "headers": got.headers} for got in one.gets(4)]
+    one.wait_for_received(3)
+    one.rotate_secret(overlap_hours=24)
+    one.send_test_event()
+    sent = [{"body": got.body, "headers": got.headers} for got in one.wait_for_received(4)]
     shutil.copy(JS / "verify.mjs", tmp_path)
     sent_input = json.dumps({"secrets": one.secrets, "sent": sent})
     done = subprocess.run(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.stage import eventually
+from tests.flows.service_processes import wait_until
 
 LAST = 'curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"'
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="needs curl, bash")
@@ -102,7 +102,7 @@ def test_first_start_reads_both_vendors(first: Demo) -> None:
 @needs_curl
 def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
     lines = [line for line in first.output if line.startswith("curl") and first.key in line]
-    eventually(lambda: shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
+    wait_until(lambda: shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
     beds, one, offers, run, merges, pairs = (shell(line, tmp_path)[0] for line in lines)
     assert [product["data"]["title"].endswith("Panel Bed") for product in beds["data"]] == [True] * 3
     assert one["object"] == "product"

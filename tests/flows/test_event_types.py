@@ -9,12 +9,12 @@ from adapters.api_json.event_schemas import EVENT_SCHEMAS
 from benchmarks.receiver_client import ReceiverClient
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
 from entrypoints.operations.validation import Validator
-from tests.flows.feeds import catalogue, stock
-from tests.flows.stage import Stage, Tenancy
-from tests.support.closed import closed
-from tests.support.receiver import hook, receiver
+from tests.flows.feeds import build_catalogue, build_stock_sheet
+from tests.flows.service_processes import ServiceProcesses, Tenancy
+from tests.support.closed_schemas import close_schema
+from tests.support.webhook_endpoints import create_endpoint, run_receiver
 
-SCHEMAS = {type: Validator(closed(dict(schema))) for type, schema in EVENT_SCHEMAS.items()}
+SCHEMAS = {type: Validator(close_schema(dict(schema))) for type, schema in EVENT_SCHEMAS.items()}
 
 
 def faults(event: Any) -> list[str]:
@@ -22,8 +22,8 @@ def faults(event: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def at(stage: Stage) -> Iterator[ReceiverClient]:
-    with receiver(stage) as client:
+def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
+    with run_receiver(stage) as client:
         yield client
 
 
@@ -32,33 +32,40 @@ LIVE_ALONE = {"usage.threshold_reached"}
 
 
 @pytest.fixture
-def sandbox(stage: Stage) -> Tenancy:
-    return stage.organisation(livemode=False)
+def sandbox(stage: ServiceProcesses) -> Tenancy:
+    return stage.create_organisation(livemode=False)
 
 
 def test_what_runs_lead_to(sandbox: Tenancy, at: ReceiverClient) -> None:
-    thin, fat = hook(sandbox.api, at, ("*",)), hook(sandbox.api, at, ("*",), payload="fat")
-    source = sandbox.api.source("file", config={"currency": "usd"})
-    for content in (catalogue(3), catalogue(3, price=110), stock(3, quantity=0), catalogue(2, price=110)):
-        assert sandbox.api.upload(source, content)["status"] == "succeeded"
+    thin, fat = create_endpoint(sandbox.api, at, ("*",)), create_endpoint(sandbox.api, at, ("*",), payload="fat")
+    source = sandbox.api.create_source("file", config={"currency": "usd"})
+    for content in (
+        build_catalogue(3),
+        build_catalogue(3, price=110),
+        build_stock_sheet(3, quantity=0),
+        build_catalogue(2, price=110),
+    ):
+        assert sandbox.api.import_file(source, content)["status"] == "succeeded"
     feed = sandbox.api.get("/v1/changes", limit=1000)["data"]
     assert {event["type"] for event in feed} >= {"product.created", "variant.created", "offer.created", "offer.changed"}
-    received = [one.event for one in [*thin.gets(len(feed)), *fat.gets(len(feed))]]
+    received = [one.event for one in [*thin.wait_for_received(len(feed)), *fat.wait_for_received(len(feed))]]
     assert [fault for event in [*feed, *received] for fault in faults(event)] == []
     assert any("object" in event["data"] for event in received)
 
 
 def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: ReceiverClient) -> None:
-    thin, fat = hook(sandbox.api, at, ("*",)), hook(sandbox.api, at, ("*",), payload="fat")
-    gone = hook(sandbox.api, at, ("product.created",), does={"status": 410})
+    thin, fat = create_endpoint(sandbox.api, at, ("*",)), create_endpoint(sandbox.api, at, ("*",), payload="fat")
+    gone = create_endpoint(sandbox.api, at, ("product.created",), does={"status": 410})
     for type in TYPES_WITH_SAMPLE:
         sandbox.api.post("/v1/test/events", {"type": type})
-    thin.test()
+    thin.send_test_event()
     sandbox.api.post("/v1/exports", {"kind": "organisation"})
     wanted = {*TYPES_WITH_SAMPLE, "delivery.disabled", "export.completed"}
     assert (
-        {one.type for one in thin.gets(len(wanted) + 1)} == wanted | {"webhook.test"} == set(EVENT_SCHEMAS) - LIVE_ALONE
+        {one.type for one in thin.wait_for_received(len(wanted) + 1)}
+        == wanted | {"webhook.test"}
+        == set(EVENT_SCHEMAS) - LIVE_ALONE
     )
-    assert {one.type for one in fat.gets(len(wanted))} == wanted
-    assert gone.record()["status"] == "disabled"
-    assert [fault for one in [*thin.received(), *fat.received()] for fault in faults(one.event)] == []
+    assert {one.type for one in fat.wait_for_received(len(wanted))} == wanted
+    assert gone.get_endpoint()["status"] == "disabled"
+    assert [fault for one in [*thin.list_received(), *fat.list_received()] for fault in faults(one.event)] == []

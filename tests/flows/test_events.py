@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from domain.events.model import TYPES
-from tests.flows.feeds import catalogue, record, stock
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.feeds import build_catalogue, build_record, build_stock_sheet
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 ENVELOPE = {
     "id", "type", "spec_version", "source", "subject", "time", "tenant_id", "version", "schema_version", "livemode",
@@ -15,9 +15,9 @@ ENVELOPE = {
 }  # fmt: skip
 
 
-def events_of(stage: Stage, tenancy: Tenancy) -> list[dict[str, Any]]:
+def events_of(stage: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
     """Every event of the tenant in the order of the log."""
-    rows = stage.rows(
+    rows = stage.fetch_rows(
         "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
         org=tenancy.tenant.org,
     )
@@ -30,18 +30,18 @@ def events_of(stage: Stage, tenancy: Tenancy) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def history(stage: Stage, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any]]]:
+def history(stage: ServiceProcesses, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any]]]:
     """The runs of a source whose feed came, changed its prices and stock, shrank and came back; and its events."""
     api = fjord.api
-    source = api.source("file", config={"currency": "usd"})
+    source = api.create_source("file", config={"currency": "usd"})
     files = [
-        catalogue(6),
-        catalogue(6, price=110),
-        stock(6, quantity=0),
-        catalogue(4, price=110),
-        catalogue(6, price=110),
+        build_catalogue(6),
+        build_catalogue(6, price=110),
+        build_stock_sheet(6, quantity=0),
+        build_catalogue(4, price=110),
+        build_catalogue(6, price=110),
     ]
-    runs = [api.upload(source, content) for content in files]
+    runs = [api.import_file(source, content) for content in files]
     assert {run["status"] for run in runs} == {"succeeded"}
     return [run["id"] for run in runs], events_of(stage, fjord)
 
@@ -100,11 +100,11 @@ def test_the_changes_give_what_is_read(fjord: Tenancy, history: tuple[list[str],
     for event in history[1]:
         changed = {field["path"]: field["new"] for field in event["data"]["fields"]}
         values.setdefault(event["subject"], {}).update(changed)
-    for offer in fjord.api.whole("/v1/offers"):
+    for offer in fjord.api.list_all("/v1/offers"):
         stated = {name: value for name, value in values[offer["id"]].items() if value is not None}
         assert {name: offer[name] for name in stated} == stated
         assert "withdrawn_at" not in offer
-    for product in fjord.api.whole("/v1/products"):
+    for product in fjord.api.list_all("/v1/products"):
         stated = {path.removeprefix("data."): value for path, value in values[product["id"]].items()}
         assert product["data"] == stated
 
@@ -121,18 +121,20 @@ def test_the_events_of_each_run(history: tuple[list[str], list[dict[str, Any]]])
     assert all(kind == "offer.changed" for kind, *_ in by_run[3] + by_run[4])
 
 
-def test_test_mode_publishes_test_events(stage: Stage) -> None:
-    sandbox = stage.organisation(livemode=False)
-    source = sandbox.api.source("push", config={"currency": "usd"})
-    sandbox.api.ended(sandbox.api.push(source, [record("A")])["id"])
+def test_test_mode_publishes_test_events(stage: ServiceProcesses) -> None:
+    sandbox = stage.create_organisation(livemode=False)
+    source = sandbox.api.create_source("push", config={"currency": "usd"})
+    sandbox.api.wait_for_end(sandbox.api.push(source, [build_record("A")])["id"])
     events = events_of(stage, sandbox)
     assert len(events) == 3 and {event["livemode"] for event in events} == {False}
 
 
-def test_a_dry_run_publishes_no_events(stage: Stage, fjord: Tenancy) -> None:
-    source = fjord.api.source("push", config={"currency": "usd"})
-    before = stage.value("SELECT coalesce(sum(last), 0) FROM event_logs")
-    answer = fjord.api.call("POST", f"/v1/sources/{source}/records", {"records": [record("A")]}, Service_Dry_Run="true")
+def test_a_dry_run_publishes_no_events(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    source = fjord.api.create_source("push", config={"currency": "usd"})
+    before = stage.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs")
+    answer = fjord.api.call(
+        "POST", f"/v1/sources/{source}/records", {"records": [build_record("A")]}, Service_Dry_Run="true"
+    )
     assert answer.status == 202 and answer.headers["service-dry-run"] == "true"
-    assert fjord.api.whole(f"/v1/sources/{source}/runs") == [] and events_of(stage, fjord) == []
-    assert stage.value("SELECT coalesce(sum(last), 0) FROM event_logs") == before
+    assert fjord.api.list_all(f"/v1/sources/{source}/runs") == [] and events_of(stage, fjord) == []
+    assert stage.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs") == before

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.flows.stage import Tenancy
+from tests.flows.service_processes import Tenancy
 
 _HEAD = "SKU,Record Kind,Parts,Title,Color,Price,Weight (lb)\n"
 _QUEEN = 'WREN10Q-BED,Single,,"Queen Bed, Sand",Sand,900,150\n'
@@ -12,21 +12,21 @@ _LAMP = "LAMP7,Single,,Reading Lamp,Brass,40,4\n"
 
 def _state(tenancy: Tenancy) -> tuple[dict[str, tuple[str, str]], set[str]]:
     """Each variant's id and product by SKU, and the SKUs whose offers stand."""
-    products = tenancy.api.whole("/v1/products")
+    products = tenancy.api.list_all("/v1/products")
     variants = {v["data"]["sku"]: (v["id"], product["id"]) for product in products for v in product["variants"]}
-    offers = [offer for offer in tenancy.api.whole("/v1/offers") if "withdrawn_at" not in offer]
+    offers = [offer for offer in tenancy.api.list_all("/v1/offers") if "withdrawn_at" not in offer]
     skus = {number: sku for sku, (number, _) in variants.items()}
     return variants, {skus[offer["variant"]] for offer in offers}
 
 
 def _uploaded(tenancy: Tenancy, source: str, *rows: str) -> dict[str, Any]:
-    run: dict[str, Any] = tenancy.api.upload(source, (_HEAD + "".join(rows)).encode())
+    run: dict[str, Any] = tenancy.api.import_file(source, (_HEAD + "".join(rows)).encode())
     assert run["status"] == "succeeded"
     return run
 
 
 def test_an_item_joins_and_leaves_a_family(fjord: Tenancy) -> None:
-    source = fjord.api.source("file", config={"currency": "usd"})
+    source = fjord.api.create_source("file", config={"currency": "usd"})
     _uploaded(fjord, source, _QUEEN, _LAMP)
     alone, _ = _state(fjord)
     _uploaded(fjord, source, _QUEEN, _LAMP, _KING)
@@ -41,14 +41,14 @@ def test_an_item_joins_and_leaves_a_family(fjord: Tenancy) -> None:
 
 
 def test_parts_are_no_products_and_their_set_follows_them(fjord: Tenancy) -> None:
-    source = fjord.api.source("file", config={"currency": "usd"})
+    source = fjord.api.create_source("file", config={"currency": "usd"})
     kit = 'FINCH-5,Set,"FINCH-T, FINCH-C-2PK",5 Pc. Dining Set,Oak,700,160\n'
     table, chairs = "FINCH-T,Part,,,,300,100\n", "FINCH-C-2PK,Part,,,,90,{}\n"
     run = _uploaded(fjord, source, kit, table, chairs.format(30))
     assert [problem["field"] for problem in run["problems"]] == ["title"]
-    (product,) = fjord.api.whole("/v1/products")
+    (product,) = fjord.api.list_all("/v1/products")
     assert [part["quantity"] for part in product["variants"][0]["data"]["components"]] == [1, 2]
     _uploaded(fjord, source, kit, table, chairs.format(15))
-    (product,) = fjord.api.whole("/v1/products")
+    (product,) = fjord.api.list_all("/v1/products")
     parts = product["variants"][0]["data"]["components"]
     assert ["quantity" in part for part in parts] == [False, False], "four packs of two would be more pieces than five"

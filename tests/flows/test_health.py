@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import FeedServer, catalogue
-from tests.flows.stage import FEEDS, ROOT, Stage, Tenancy
+from tests.flows.feeds import FeedServer, build_catalogue
+from tests.flows.service_processes import FEEDS, ROOT, ServiceProcesses, Tenancy
 
 _MOVES = "SELECT after ->> 'status' FROM audit_entries WHERE target_id = %(id)s AND action = 'runs.execute' AND after ? 'status' ORDER BY id"
 SECRET = "s3cr3t-that-nobody-may-see"
 
 
 def _source(tenancy: Tenancy, url: str, **fields: Any) -> str:
-    return tenancy.api.source("url", config={"url": url, "currency": "usd"}, **fields)
+    return tenancy.api.create_source("url", config={"url": url, "currency": "usd"}, **fields)
 
 
 def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
@@ -23,22 +23,22 @@ def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
     return found["status"], found.get("status_reason", {}).get("code")
 
 
-def _events(stage: Stage, source: str) -> list[tuple[str, int, Any]]:
-    rows = stage.rows(
+def _events(stage: ServiceProcesses, source: str) -> list[tuple[str, int, Any]]:
+    rows = stage.fetch_rows(
         "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position",
         id=source,
     )
     return [(kind, version, json.loads(body)) for kind, version, body in rows]
 
 
-def test_down_the_ladder_and_up_again(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_down_the_ladder_and_up_again(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api, source = fjord.api, _source(fjord, feeds.fail("/ladder.csv", 500))
     for expected in ("active", "active", "degraded", "degraded"):
         run = api.pull(source)
         assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed")
         assert _status(fjord, source)[0] == expected
     assert _status(fjord, source) == ("degraded", "fetch_failed")
-    feeds.serve("/ladder.csv", catalogue(1))
+    feeds.serve("/ladder.csv", build_catalogue(1))
     assert api.pull(source)["status"] == "succeeded"
     assert _status(fjord, source) == ("active", None)
     feeds.fail("/ladder.csv", 500)
@@ -55,7 +55,7 @@ def test_down_the_ladder_and_up_again(stage: Stage, fjord: Tenancy, feeds: FeedS
     data = events[-1][2]["data"]
     assert (data["id"], data["status"], data["run"]) == (source, "blocked", last["id"])
     assert data["status_reason"]["code"] == "fetch_failed" and events[-1][2]["correlation_id"] == last["id"]
-    moves = stage.rows(_MOVES, id=source)
+    moves = stage.fetch_rows(_MOVES, id=source)
     assert [after for (after,) in moves] == ["degraded", "active", "degraded", "blocked"], "and all of it is audited"
 
 
@@ -65,8 +65,8 @@ def test_a_blocked_source_runs_again_once_set_active(fjord: Tenancy, feeds: Feed
     assert _status(fjord, source) == ("blocked", "fetch_refused")
     refused = api.call("POST", f"/v1/sources/{source}/runs")
     assert (refused.status, refused.code) == (409, "conflict")
-    feeds.serve("/blocked.csv", catalogue(1))
-    assert api.patch(source, status="active")["status"] == "active"
+    feeds.serve("/blocked.csv", build_catalogue(1))
+    assert api.patch_source(source, status="active")["status"] == "active"
     assert api.pull(source)["status"] == "succeeded" and _status(fjord, source) == ("active", None)
 
 
@@ -80,27 +80,29 @@ def test_refused_credentials_block_at_once(fjord: Tenancy, feeds: FeedServer, st
 
 
 def test_a_paused_source_has_no_runs(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, feeds.serve("/paused.csv", catalogue(1)))
-    fjord.api.patch(source, status="paused")
+    source = _source(fjord, feeds.serve("/paused.csv", build_catalogue(1)))
+    fjord.api.patch_source(source, status="paused")
     assert fjord.api.call("POST", f"/v1/sources/{source}/runs").status == 409
     assert feeds.count("/paused.csv") == 0
 
 
-def test_unknown_columns_wait_for_a_mapping(stage: Stage, fjord: Tenancy) -> None:
-    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+def test_unknown_columns_wait_for_a_mapping(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     content = b"Wibble,Wobble\nalpha beta,gamma delta\nepsilon,zeta\n"
     for _ in range(4):
-        run = api.upload(source, content)
+        run = api.import_file(source, content)
         assert run["status"] == "needs_mapping" and run["error"]["code"] == "mapping_required"
         content += b"eta,theta\n"
     assert _status(fjord, source) == ("active", None), "waiting for a person is no failure"
-    assert api.whole("/v1/products") == [] and _events(stage, source) == []
-    assert api.upload(source, catalogue(1))["status"] == "succeeded", "the open run does not stand in the way"
+    assert api.list_all("/v1/products") == [] and _events(stage, source) == []
+    assert api.import_file(source, build_catalogue(1))["status"] == "succeeded", (
+        "the open run does not stand in the way"
+    )
 
 
-def test_credentials_are_never_shown(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_credentials_are_never_shown(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
-    source = _source(fjord, feeds.serve("/secret.csv", catalogue(2)))
+    source = _source(fjord, feeds.serve("/secret.csv", build_catalogue(2)))
     stored = api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     assert stored.status == 200 and stored.json()["has_credentials"] is True
     assert api.pull(source)["status"] == "succeeded"
@@ -112,10 +114,10 @@ def test_credentials_are_never_shown(stage: Stage, fjord: Tenancy, feeds: FeedSe
     answers = [stored.body.decode(), *_everything_readable(fjord, source)]
     assert not [answer for answer in answers if SECRET in answer]
     assert not [name for name, text in _everything_stored(stage, fjord) if SECRET in text]
-    assert SECRET not in stage.log("api").read_text() + stage.log("worker").read_text()
+    assert SECRET not in stage.log_path("api").read_text() + stage.log_path("worker").read_text()
     forgotten = api.call("DELETE", f"/v1/sources/{source}/credentials").json()
     assert forgotten["has_credentials"] is False
-    assert stage.value("SELECT credentials FROM sources WHERE id = %(id)s", id=source) is None
+    assert stage.fetch_value("SELECT credentials FROM sources WHERE id = %(id)s", id=source) is None
 
 
 def _everything_readable(tenancy: Tenancy, source: str) -> list[str]:
@@ -123,17 +125,17 @@ def _everything_readable(tenancy: Tenancy, source: str) -> list[str]:
     return [tenancy.api.call("GET", path).body.decode() for path in paths]
 
 
-def _everything_stored(stage: Stage, tenancy: Tenancy) -> list[tuple[str, str]]:
+def _everything_stored(stage: ServiceProcesses, tenancy: Tenancy) -> list[tuple[str, str]]:
     """Every row of the tenant as text, bytes included."""
     found = []
-    tables = [row[0] for row in stage.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    tables = [row[0] for row in stage.fetch_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
     for table in tables:
-        columns = {row[0]: row[1] for row in stage.rows(_COLUMNS, table=table)}
+        columns = {row[0]: row[1] for row in stage.fetch_rows(_COLUMNS, table=table)}
         if "org" in columns:
             shown = [
                 f"encode({name}, 'escape')" if kind == "bytea" else f"{name}::text" for name, kind in columns.items()
             ]
-            rows = stage.rows(f'SELECT concat_ws(chr(10), {", ".join(shown)}) FROM {table} WHERE org = %(org)s',
+            rows = stage.fetch_rows(f'SELECT concat_ws(chr(10), {", ".join(shown)}) FROM {table} WHERE org = %(org)s',
                               org=tenancy.tenant.org)  # fmt: skip
             found += [(table, row[0]) for row in rows]
     return found
@@ -146,7 +148,7 @@ _COLUMNS = (
 
 
 def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> None:
-    feeds.serve("/elsewhere.csv", catalogue(1))
+    feeds.serve("/elsewhere.csv", build_catalogue(1))
     other = f"http://{FEEDS.replace('127.0.0.2', '127.0.0.2.')}:{feeds.port}/elsewhere.csv"
     source = _source(fjord, feeds.fail("/moved.csv", 302, Location=other))
     fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
@@ -156,7 +158,7 @@ def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> N
     ] == []
 
 
-def test_an_operator_learns_why_in_one_step(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_an_operator_learns_why_in_one_step(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     source = _source(fjord, feeds.fail("/why.csv", 403), name="Why\x1b[2J now", schedule={"interval_minutes": 60})
     fjord.api.pull(source)
     env = {"PYTHONPATH": str(ROOT), **stage.env}

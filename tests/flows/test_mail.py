@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from benchmarks.nameserver import running_name_server
-from tests.flows.feeds import catalogue
-from tests.flows.stage import Stage, Tenancy, eventually, free_port
+from tests.flows.feeds import build_catalogue
+from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port, wait_until
 from tests.mail.post import SENDER, Dialogue, Key, message, wire
 
 KEY = Key.new()
@@ -42,7 +42,7 @@ PROGRAM = "import sys; from entrypoints.cli.main import main; sys.exit(main(['ma
 
 
 @contextmanager
-def listening(stage: Stage, resolver: int, place: str | None = None) -> Iterator[int]:
+def listening(stage: ServiceProcesses, resolver: int, place: str | None = None) -> Iterator[int]:
     """A listener, which dies at the place if one is named; answers its port."""
     port = free_port()
     argv = ("-c", TRAPPED, place) if place else ("-c", PROGRAM)
@@ -50,11 +50,11 @@ def listening(stage: Stage, resolver: int, place: str | None = None) -> Iterator
     process = stage.start("mail", argv, **settings)
 
     def answers() -> bool:
-        assert process.poll() is None, stage.log("mail").read_text()
+        assert process.poll() is None, stage.log_path("mail").read_text()
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    eventually(answers, "mail is taken")
+    wait_until(answers, "mail is taken")
     try:
         yield port
         if place:
@@ -64,7 +64,7 @@ def listening(stage: Stage, resolver: int, place: str | None = None) -> Iterator
 
 
 def _source(tenancy: Tenancy) -> tuple[str, str]:
-    source = tenancy.api.source("mail", config={"currency": "usd", "inbound": {"senders": ["vendor.example"]}})
+    source = tenancy.api.create_source("mail", config={"currency": "usd", "inbound": {"senders": ["vendor.example"]}})
     return source, tenancy.api.get(f"/v1/sources/{source}")["inbound_address"]
 
 
@@ -76,47 +76,47 @@ def _sent(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
         return server.data(raw)
 
 
-def test_a_signed_message_to_products(stage: Stage, fjord: Tenancy) -> None:
+def test_a_signed_message_to_products(stage: ServiceProcesses, fjord: Tenancy) -> None:
     source, address = _source(fjord)
     with running_name_server(RECORDS) as names, listening(stage, names) as port:
-        raw = wire(message(("prices.csv", catalogue(12))))
+        raw = wire(message(("prices.csv", build_catalogue(12))))
         assert _sent(port, address, raw)[0] == 550
         assert _sent(port, address, KEY.signed(raw))[0] == 250
-        accepted, refused = fjord.api.whole(f"/v1/sources/{source}/inbound-messages")
+        accepted, refused = fjord.api.list_all(f"/v1/sources/{source}/inbound-messages")
         assert (refused["reason"], accepted["authentication"]["dmarc"]) == ("dmarc_rejected", "pass")
-        run = fjord.api.ended(accepted["attachments"][0]["run"])
+        run = fjord.api.wait_for_end(accepted["attachments"][0]["run"])
         assert (run["status"], run["trigger"]) == ("succeeded", "mail")
-        assert len(fjord.api.whole("/v1/products", source=source)) == 12
+        assert len(fjord.api.list_all("/v1/products", source=source)) == 12
 
 
 @pytest.mark.parametrize("place", ["staged", "committed"])
-def test_killed_between_the_message_and_the_answer(stage: Stage, fjord: Tenancy, place: str) -> None:
+def test_killed_between_the_message_and_the_answer(stage: ServiceProcesses, fjord: Tenancy, place: str) -> None:
     """What the sender was not told it sends again; what it sent is read once."""
     source, address = _source(fjord)
-    raw = KEY.signed(wire(message(("prices.csv", catalogue(3)), message_id=f"<{place}@vendor.example>")))
+    raw = KEY.signed(wire(message(("prices.csv", build_catalogue(3)), message_id=f"<{place}@vendor.example>")))
     with running_name_server(RECORDS) as names:
         with listening(stage, names, place) as port:
             with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionError)):
                 _sent(port, address, raw)
-        runs = fjord.api.whole(f"/v1/sources/{source}/runs")
-        assert len(runs) == len(fjord.api.whole(f"/v1/sources/{source}/inbound-messages")) == (place == "committed")
+        runs = fjord.api.list_all(f"/v1/sources/{source}/runs")
+        assert len(runs) == len(fjord.api.list_all(f"/v1/sources/{source}/inbound-messages")) == (place == "committed")
         with listening(stage, names) as port:
             code, text = _sent(port, address, raw)
     assert code == 250 and (b"Duplicate message" in text) == (place == "committed")
-    [run] = fjord.api.whole(f"/v1/sources/{source}/runs")
-    assert fjord.api.ended(run["id"])["status"] == "succeeded"
-    assert len(fjord.api.whole("/v1/products", source=source)) == 3
+    [run] = fjord.api.list_all(f"/v1/sources/{source}/runs")
+    assert fjord.api.wait_for_end(run["id"])["status"] == "succeeded"
+    assert len(fjord.api.list_all("/v1/products", source=source)) == 3
 
 
-def test_a_message_in_hand_is_answered_before_it_stops(stage: Stage, fjord: Tenancy) -> None:
+def test_a_message_in_hand_is_answered_before_it_stops(stage: ServiceProcesses, fjord: Tenancy) -> None:
     """One whose answer waits for a name server that is silent, which takes some seconds."""
     source, address = _source(fjord)
     slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
     with running_name_server(slow) as names, listening(stage, names) as port:
         dialogue = Dialogue(port).opened(address)
-        dialogue.send(KEY.signed(wire(message(("prices.csv", catalogue(2))))) + b".\r\n")
+        dialogue.send(KEY.signed(wire(message(("prices.csv", build_catalogue(2))))) + b".\r\n")
         time.sleep(0.5)
-        stage.running[-1].send_signal(signal.SIGTERM)
+        stage.processes[-1].send_signal(signal.SIGTERM)
         assert dialogue.hear().startswith("250")
-        assert stage.running[-1].wait(15) == 0
-    assert len(fjord.api.whole(f"/v1/sources/{source}/runs")) == 1
+        assert stage.processes[-1].wait(15) == 0
+    assert len(fjord.api.list_all(f"/v1/sources/{source}/runs")) == 1

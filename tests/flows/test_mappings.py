@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
-from tests.flows.bench import Bench, bench
+from tests.flows.in_process_service import InProcessService, open_service
 from tests.http.client import Answer
 
 pytestmark = pytest.mark.asyncio
@@ -25,42 +25,42 @@ EDITS: list[dict[str, Any]] = [
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Bench]:
+async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
-    async with bench(tmp_path) as made:
+    async with open_service(tmp_path) as made:
         yield made
 
 
-async def _confirm(desk: Bench, id: str, *edits: dict[str, Any], **headers: str) -> Answer:
+async def _confirm(desk: InProcessService, id: str, *edits: dict[str, Any], **headers: str) -> Answer:
     body = {"columns": list(edits)} if edits else None
     return await desk.client.post(f"/v1/mappings/{id}/confirm", body, **headers)
 
 
-async def _mapping(desk: Bench, id: str) -> Any:
+async def _mapping(desk: InProcessService, id: str) -> Any:
     answer = await desk.client.get(f"/v1/mappings/{id}")
     assert answer.status == 200, answer.body
     return answer.json()
 
 
-async def _source_with_mapping(desk: Bench, content: bytes = FIRST) -> tuple[str, str]:
+async def _source_with_mapping(desk: InProcessService, content: bytes = FIRST) -> tuple[str, str]:
     """A source whose file needs a mapping, and that mapping."""
-    run = await desk.read(content)
+    run = await desk.import_file(content)
     assert run["status"] == "needs_mapping"
     return run["source"], run["mappings"][0]
 
 
-async def _tiers(desk: Bench, source: str) -> dict[str, tuple[str, str]]:
+async def _tiers(desk: InProcessService, source: str) -> dict[str, tuple[str, str]]:
     [mapping] = (await desk.client.get(f"/v1/sources/{source}/mappings")).json()["data"]
     return {column["column"]: (column["field"], column["tier"]) for column in mapping["columns"]}
 
 
-async def _runs(desk: Bench, source: str) -> list[tuple[str, str]]:
+async def _runs(desk: InProcessService, source: str) -> list[tuple[str, str]]:
     runs = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"]
     return [(run["trigger"], run["status"]) for run in runs]
 
 
-async def test_from_meaningless_headers_to_products(desk: Bench) -> None:
-    run = await desk.read(FIRST)
+async def test_from_meaningless_headers_to_products(desk: InProcessService) -> None:
+    run = await desk.import_file(FIRST)
     assert (run["status"], run["error"]["code"]) == ("needs_mapping", "mapping_required")
     [id] = run["mappings"]
     assert "Zorb, Quix, Flim" in run["error"]["message"] and id in run["error"]["message"]
@@ -91,36 +91,36 @@ async def test_from_meaningless_headers_to_products(desk: Bench) -> None:
     ]
     assert mapping_confirmed["unmapped"] == [{"column": "Grum", "position": 4, "reason": "ignored"}]
 
-    assert (await desk.newest(run["source"]))["trigger"] == "mapping"
-    await desk.worked(run["source"])
-    replay = await desk.newest(run["source"])
+    assert (await desk.get_newest_run(run["source"]))["trigger"] == "mapping"
+    await desk.process_lane(run["source"])
+    replay = await desk.get_newest_run(run["source"])
     assert (replay["status"], replay["mappings"]) == ("succeeded", [id])
     assert [(column.get("field"), column.get("reason")) for column in replay["columns"]] == [
         ("sku", None), ("title", None), ("cost", None), ("dimensions.width", None), (None, "ignored"),
     ]  # fmt: skip
     assert replay["stats"]["products_created"] == 2 and replay["stats"]["columns_unmapped"] == 1
-    assert [data["title"] for data in await desk.data()] == ["ashen", "birchen"]
+    assert [data["title"] for data in await desk.list_product_data()] == ["ashen", "birchen"]
     [product] = (await desk.client.get("/v1/products?limit=1")).json()["data"]
     [variant] = product["variants"]
     assert variant["offers"][0]["currency"] == "eur" and variant["data"]["dimensions"]["width"]["given"]["unit"] == "in"
 
 
-async def test_the_next_file_of_these_headers_goes_through_by_itself(desk: Bench) -> None:
+async def test_the_next_file_of_these_headers_goes_through_by_itself(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
-    await desk.worked(source)
-    run = await desk.read(SECOND, source)
+    await desk.process_lane(source)
+    run = await desk.import_file(SECOND, source)
     assert (run["status"], run["trigger"], run["mappings"]) == ("succeeded", "upload", [id])
     assert run["stats"]["products_created"] == 1 and run["stats"]["unchanged"] == 1
     assert await _mapping(desk, id) == (await _confirm(desk, id)).json(), "confirmed ones stay as they are"
     assert await _runs(desk, source) == [("upload", "succeeded"), ("mapping", "succeeded"), ("upload", "needs_mapping")]
 
 
-async def test_another_source_of_the_organisation_has_learned(desk: Bench) -> None:
+async def test_another_source_of_the_organisation_has_learned(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
-    await desk.worked(source)
-    other = await desk.read(SECOND)
+    await desk.process_lane(source)
+    other = await desk.import_file(SECOND)
     assert other["status"] == "succeeded" and other["source"] != source
     assert await _tiers(desk, other["source"]) == {
         "Zorb": ("sku", "learned"), "Quix": ("title", "learned"), "Flim": ("cost", "learned"),
@@ -130,33 +130,33 @@ async def test_another_source_of_the_organisation_has_learned(desk: Bench) -> No
     assert product["variants"][0]["offers"][0]["currency"] == "usd", "a currency is the source's own"
 
 
-async def test_an_additional_column_needs_no_new_confirmation(desk: Bench) -> None:
+async def test_an_additional_column_needs_no_new_confirmation(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
-    await desk.worked(source)
+    await desk.process_lane(source)
     wider = b"New,Zorb,Quix,Flim,Drub,Grum\n1st,elv,oaken,9,33,z\n2nd,hav,elmen,9,33,z\n"
-    run = await desk.read(wider, source)
+    run = await desk.import_file(wider, source)
     assert run["status"] == "succeeded" and run["mappings"] != [id]
     assert {c["header"]: c.get("field") for c in run["columns"]} | {"New": None} == {
         "New": None, "Zorb": "sku", "Quix": "title", "Flim": "cost", "Drub": "dimensions.width", "Grum": None,
     }  # fmt: skip
 
 
-async def test_another_organisation_and_mode_see_and_learn_nothing(desk: Bench) -> None:
+async def test_another_organisation_and_mode_see_and_learn_nothing(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
-    await desk.worked(source)
+    await desk.process_lane(source)
     organisation = (await desk.world.organisation()).id
     for tenant in (Tenant(organisation, True), Tenant(desk.tenant.org, False)):
-        outsider = Bench(desk.world, await desk.world.client(tenant), tenant)
+        outsider = InProcessService(desk.world, await desk.world.client(tenant), tenant)
         assert (await outsider.client.get(f"/v1/mappings/{id}")).status == 404
         assert (await outsider.client.get(f"/v1/sources/{source}/mappings")).status == 404
         assert (await _confirm(outsider, id)).status == 404
-        assert (await outsider.read(FIRST))["status"] == "needs_mapping"
+        assert (await outsider.import_file(FIRST))["status"] == "needs_mapping"
     assert (await _mapping(desk, id))["status"] == "confirmed"
 
 
-async def test_confirming_twice_starts_one_run(desk: Bench) -> None:
+async def test_confirming_twice_starts_one_run(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     first = await _confirm(desk, id, *EDITS, idempotency_key="once")
     again = await _confirm(desk, id, *EDITS, idempotency_key="once")
@@ -164,17 +164,17 @@ async def test_confirming_twice_starts_one_run(desk: Bench) -> None:
     assert (await _confirm(desk, id)).json() == first.json(), "confirmed as it is: nothing to do"
     blocked = await _confirm(desk, id, {"position": 4, "field": "tags"})
     assert (blocked.status, blocked.code) == (409, "conflict"), "the run of the first is open"
-    await desk.worked(source)
+    await desk.process_lane(source)
     assert (await _confirm(desk, id, *EDITS)).json() == first.json()
     assert await _runs(desk, source) == [("mapping", "succeeded"), ("upload", "needs_mapping")]
     corrected = await _confirm(desk, id, {"position": 4, "field": "tags"})
     assert corrected.status == 200 and corrected.json()["columns"][4]["field"] == "tags"
-    await desk.worked(source)
+    await desk.process_lane(source)
     assert (await _runs(desk, source))[0] == ("mapping", "succeeded")
-    assert [data["tags"] for data in await desk.data()] == [["x"], ["y"]]
+    assert [data["tags"] for data in await desk.list_product_data()] == [["x"], ["y"]]
 
 
-async def test_a_dry_run_confirms_nothing(desk: Bench) -> None:
+async def test_a_dry_run_confirms_nothing(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     before = await _mapping(desk, id)
     would = await _confirm(desk, id, *EDITS, service_dry_run="true")
@@ -188,26 +188,26 @@ async def test_a_dry_run_confirms_nothing(desk: Bench) -> None:
     assert await _runs(desk, source) == [("upload", "needs_mapping")]
 
 
-async def test_confirmed_and_queued_are_one_transaction(desk: Bench) -> None:
+async def test_confirmed_and_queued_are_one_transaction(desk: InProcessService) -> None:
     """Whoever dies after the answer has lost nothing; whoever is refused has confirmed nothing."""
     source, id = await _source_with_mapping(desk)
     assert (await _confirm(desk, id, *EDITS)).status == 200
-    stored = await desk.rows(
+    stored = await desk.fetch_rows(
         "SELECT m.xmin::text = r.xmin::text AND r.xmin::text = j.xmin::text FROM mappings m "
         "JOIN runs r ON r.org = m.org AND r.source = m.source AND r.trigger = 'mapping' "
         "JOIN jobs j ON j.org = r.org AND j.key = r.id WHERE m.org = %s AND m.id = %s", desk.tenant.org, id
     )  # fmt: skip
     assert stored == [(True,)]
-    await desk.worked(source)
-    audited = await desk.rows("SELECT count(*) FROM audit_entries WHERE target_id = %s", id)
+    await desk.process_lane(source)
+    audited = await desk.fetch_rows("SELECT count(*) FROM audit_entries WHERE target_id = %s", id)
     assert audited == [(1,)]
     refused, other = await _source_with_mapping(desk, b"Wibble,Wobble\nfjell,ashen\nskog,birchen\n")
-    await desk.rows_changed("UPDATE sources SET status = 'paused' WHERE id = %s", refused)
+    await desk.execute("UPDATE sources SET status = 'paused' WHERE id = %s", refused)
     assert (await _confirm(desk, other, {"position": 0, "field": "sku"})).status == 409
     assert (await _mapping(desk, other))["status"] == "proposed"
 
 
-async def test_what_cannot_be_is_refused_with_reasons(desk: Bench) -> None:
+async def test_what_cannot_be_is_refused_with_reasons(desk: InProcessService) -> None:
     _, id = await _source_with_mapping(desk, b"Zorb,Quix,Zorb\nfjell,ashen,11\nskog,birchen,12\n")
     unknown = await _confirm(desk, id, {"position": 0, "field": "skuu"}, {"column": "Quixx", "field": "title"})
     assert (unknown.status, unknown.faults) == (400, {("columns.1.column", "invalid_value")})
@@ -232,63 +232,65 @@ async def test_what_cannot_be_is_refused_with_reasons(desk: Bench) -> None:
     assert (await _mapping(desk, id))["status"] == "proposed"
 
 
-async def test_replaying_reads_what_is_kept(desk: Bench) -> None:
+async def test_replaying_reads_what_is_kept(desk: InProcessService) -> None:
     source, id = await _source_with_mapping(desk)
     run = await desk.client.post(f"/v1/sources/{source}/replay")
     assert (run.status, run.json()["trigger"], run.json()["status"]) == (202, "replay", "queued")
     assert (await desk.client.post(f"/v1/sources/{source}/replay")).status == 409, "a run is open"
-    await desk.worked(source)
-    assert (await desk.newest(source))["status"] == "needs_mapping"
+    await desk.process_lane(source)
+    assert (await desk.get_newest_run(source))["status"] == "needs_mapping"
     await _confirm(desk, id, *EDITS)
-    await desk.worked(source)
-    before = await desk.kept()
+    await desk.process_lane(source)
+    before = await desk.fetch_catalogue_rows()
     await desk.client.post(f"/v1/sources/{source}/replay")
-    await desk.worked(source)
-    assert (await desk.newest(source))["stats"]["unchanged"] == 2 and await desk.kept() == before
-    empty = await desk.source("file")
+    await desk.process_lane(source)
+    assert (await desk.get_newest_run(source))["stats"][
+        "unchanged"
+    ] == 2 and await desk.fetch_catalogue_rows() == before
+    empty = await desk.create_source("file")
     nothing = await desk.client.post(f"/v1/sources/{empty}/replay")
     assert (nothing.status, nothing.code) == (409, "conflict")
 
 
-async def test_pushed_records_are_replayed_as_records(desk: Bench) -> None:
-    source = await desk.source("push")
+async def test_pushed_records_are_replayed_as_records(desk: InProcessService) -> None:
+    source = await desk.create_source("push")
     record = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
     await desk.client.post(f"/v1/sources/{source}/records", {"records": [record], "complete": True})
-    await desk.worked(source)
-    before = await desk.kept()
+    await desk.process_lane(source)
+    before = await desk.fetch_catalogue_rows()
     assert (await desk.client.post(f"/v1/sources/{source}/replay")).status == 202
-    await desk.worked(source)
-    assert (await _runs(desk, source))[0] == ("replay", "succeeded") and await desk.kept() == before
-    assert (await desk.newest(source))["columns"] == []
+    await desk.process_lane(source)
+    assert (await _runs(desk, source))[0] == ("replay", "succeeded") and await desk.fetch_catalogue_rows() == before
+    assert (await desk.get_newest_run(source))["columns"] == []
 
 
-async def test_a_stock_sheet_that_needed_a_mapping_is_taken_as_one(desk: Bench) -> None:
-    source = await desk.source("file", config={"currency": "usd"})
-    assert (await desk.read(b"SKU,Title,Price\nfjell,Ash chair,10\n", source))["status"] == "succeeded"
-    sheet = await desk.read(b"Zorb,Quix\nfjell,7\nskog,8\n", source)
+async def test_a_stock_sheet_that_needed_a_mapping_is_taken_as_one(desk: InProcessService) -> None:
+    source = await desk.create_source("file", config={"currency": "usd"})
+    assert (await desk.import_file(b"SKU,Title,Price\nfjell,Ash chair,10\n", source))["status"] == "succeeded"
+    sheet = await desk.import_file(b"Zorb,Quix\nfjell,7\nskog,8\n", source)
     assert sheet["status"] == "needs_mapping"
     edits = [{"position": 0, "field": "sku"}, {"position": 1, "field": "quantity", "settings": {"location": "NJ"}}]
     assert (await _confirm(desk, sheet["mappings"][0], *edits)).status == 200
-    await desk.worked(source)
-    run = await desk.newest(source)
+    await desk.process_lane(source)
+    run = await desk.get_newest_run(source)
     assert (run["status"], run["stream"], run["stats"]["offers_created"]) == ("succeeded", "stock", 1)
-    assert len(await desk.data()) == 1, "the catalogue is not replaced by a stock sheet"
+    assert len(await desk.list_product_data()) == 1, "the catalogue is not replaced by a stock sheet"
 
 
-async def test_a_confirmation_is_undone_and_done_again(desk: Bench) -> None:
+async def test_a_confirmation_is_undone_and_done_again(desk: InProcessService) -> None:
     """The mapping is what it was, and the file is read by that: nothing names its columns any more."""
     source, id = await _source_with_mapping(desk)
     before = await _mapping(desk, id)
     confirmed = (await _confirm(desk, id, *EDITS)).json()
-    await desk.worked(source)
-    assert len(await desk.data()) == 2
+    await desk.process_lane(source)
+    assert len(await desk.list_product_data()) == 2
 
     async def undo(action: str) -> Any:
         entries = (await desk.client.get(f"/v1/audit-events?action={action}&undoable=true")).json()["data"]
         entry = next(one for one in entries if one["target"]["object"] == "mapping")
         answer = await desk.client.post(f"/v1/audit-events/{entry['id']}/undo")
         assert answer.status == 200, answer.body
-        await desk.worked(source)
+        await desk.process_lane(source)
         mapping = await _mapping(desk, id)
         return {name: value for name, value in mapping.items() if name not in ("updated_at", "confirmed_at")}
 

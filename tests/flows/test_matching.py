@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.generated_furniture import generate_items, render_for_maker, render_for_vendor
 from benchmarks.match_stage import HEADERS, build_item_row
-from tests.flows.feeds import FeedServer, table
-from tests.flows.stage import Stage, Tenancy, eventually
+from tests.flows.feeds import FeedServer, build_csv
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.postgres.databases import fresh_database
 
 COUNT = 700
@@ -24,11 +24,11 @@ _OPEN = "SELECT count(*) FROM jobs WHERE org = %(org)s AND kind = 'matching.matc
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """A stage of its own, without a worker."""
-    made = Stage(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
+    made = ServiceProcesses(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
     try:
-        made.api()
+        made.start_api()
         yield made
     finally:
         made.stop()
@@ -43,19 +43,21 @@ def _load(tenancy: Tenancy, feeds: FeedServer) -> None:
     }
     for vendor, prefix in (("maker", "A"), ("vendor", "B")):
         rows = [tuple(build_item_row(at, one, texts_by_source[vendor][at], prefix)) for at, one in enumerate(made)]
-        url = feeds.serve(f"/{tenancy.tenant.org}/{vendor}.csv", table(HEADERS, rows))
-        source = tenancy.api.source("url", config={"url": url, "currency": "usd"})
+        url = feeds.serve(f"/{tenancy.tenant.org}/{vendor}.csv", build_csv(HEADERS, rows))
+        source = tenancy.api.create_source("url", config={"url": url, "currency": "usd"})
         assert tenancy.api.pull(source)["status"] == "succeeded"
 
 
-def _pairs(house: Stage, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
-    return {frozenset(row[:2]): (row[2], row[3]) for row in house.rows(_PAIRS, org=tenancy.tenant.org)}
+def _pairs(house: ServiceProcesses, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
+    return {frozenset(row[:2]): (row[2], row[3]) for row in house.fetch_rows(_PAIRS, org=tenancy.tenant.org)}
 
 
-def _matched(house: Stage, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
+def _matched(house: ServiceProcesses, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
     org = tenancy.tenant.org
-    eventually(
-        lambda: not house.value(_WAITING, org=org) and not house.value(_OPEN, org=org), "all is matched", within=120
+    wait_until(
+        lambda: not house.fetch_value(_WAITING, org=org) and not house.fetch_value(_OPEN, org=org),
+        "all is matched",
+        within=120,
     )
     return _pairs(house, tenancy)
 
@@ -65,8 +67,8 @@ def _merged(pairs: dict[frozenset[str], tuple[float, str]]) -> set[frozenset[str
 
 
 @pytest.mark.soak
-def test_pairs_come_out_and_merge_also_when_the_worker_is_killed(house: Stage, feeds: FeedServer) -> None:
-    steady, shaken = house.organisation(), house.organisation()
+def test_pairs_come_out_and_merge_also_when_the_worker_is_killed(house: ServiceProcesses, feeds: FeedServer) -> None:
+    steady, shaken = house.create_organisation(), house.create_organisation()
     worker = house.start("worker")
     _load(steady, feeds)
     undisturbed = _matched(house, steady)
@@ -74,15 +76,19 @@ def test_pairs_come_out_and_merge_also_when_the_worker_is_killed(house: Stage, f
     merged = _merged(undisturbed)
     wrong = [pair for pair in merged if len({code[1:] for code in pair}) != 1]
     assert len(merged) >= 0.2 * COUNT and not wrong
-    shown = house.value(
+    shown = house.fetch_value(
         "SELECT count(*) FROM products WHERE org = %(org)s AND merged_into IS NULL", org=steady.tenant.org
     )
-    documents = house.value("SELECT count(*) FROM product_documents WHERE org = %(org)s", org=steady.tenant.org)
-    assert shown == documents < house.value("SELECT count(*) FROM products WHERE org = %(org)s", org=steady.tenant.org)
+    documents = house.fetch_value("SELECT count(*) FROM product_documents WHERE org = %(org)s", org=steady.tenant.org)
+    assert (
+        shown
+        == documents
+        < house.fetch_value("SELECT count(*) FROM products WHERE org = %(org)s", org=steady.tenant.org)
+    )
 
     first = house.start("worker")
     _load(shaken, feeds)
-    eventually(lambda: _pairs(house, shaken), "some are matched", within=60)
+    wait_until(lambda: _pairs(house, shaken), "some are matched", within=60)
     house.stop(first, number=signal.SIGKILL)
     house.start("worker")
     after = _matched(house, shaken)

@@ -32,9 +32,9 @@ from entrypoints.operations.operation import create_handlers
 from ports.clock import Clock
 from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
-from tests.flows.bench import Bench, bench
-from tests.flows.feeds import FeedServer, feed_server, table
-from tests.flows.stage import FEEDS
+from tests.flows.feeds import FeedServer, build_csv, serve_feeds
+from tests.flows.in_process_service import InProcessService, open_service
+from tests.flows.service_processes import FEEDS
 from tests.support import images
 from tests.support.postgres import database
 
@@ -45,27 +45,27 @@ HEADERS = ("Handle", "Title", "SKU", "Price", "Image URL")
 @pytest.fixture
 def server() -> Iterator[FeedServer]:
     """A vendor's server, of feeds and images."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
 class Gallery:
     """A workbench, and a vendor whose items have images."""
 
-    def __init__(self, desk: Bench, server: FeedServer, folder: Path) -> None:
+    def __init__(self, desk: InProcessService, server: FeedServer, folder: Path) -> None:
         self.desk, self.server, self.folder = desk, server, folder
         self.source = ""
 
     async def pull(self, *urls: str, price: int = 10) -> None:
         """A run over a feed with an item for each address."""
         rows = [(f"item-{n}", f"Chair {n}", f"SKU-{n}", f"{price}.00", url) for n, url in enumerate(urls)]
-        self.server.serve("/feed.csv", table(HEADERS, list(rows)))
+        self.server.serve("/feed.csv", build_csv(HEADERS, list(rows)))
         if not self.source:
             config = {"url": self.server.url("/feed.csv"), "currency": "usd"}
-            self.source = await self.desk.source(config=config)
+            self.source = await self.desk.create_source(config=config)
         assert (await self.desk.client.post(f"/v1/sources/{self.source}/runs")).status == 202
-        await self.desk.worked(self.source)
-        assert (await self.desk.newest(self.source))["status"] == "succeeded"
+        await self.desk.process_lane(self.source)
+        assert (await self.desk.get_newest_run(self.source))["status"] == "succeeded"
 
     async def work(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
         """What a worker does with the organisation's jobs of images."""
@@ -84,15 +84,15 @@ class Gallery:
             )
 
     async def run(self, statement: str) -> None:
-        await self.desk.rows(statement + " RETURNING 1", self.desk.tenant.org)
+        await self.desk.fetch_rows(statement + " RETURNING 1", self.desk.tenant.org)
 
     async def media(self) -> list[dict[str, Any]]:
         """The first media item of each product."""
-        return [data["media"][0] for data in await self.desk.data()]
+        return [data["media"][0] for data in await self.desk.list_product_data()]
 
     async def stored(self) -> tuple[int, int]:
         """Bytes that count, and those that lie there, of images."""
-        rows = await self.desk.rows(
+        rows = await self.desk.fetch_rows(
             "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND kind = 'image' AND NOT freed",
             self.desk.tenant.org,
         )
@@ -110,26 +110,28 @@ class Gallery:
 @pytest_asyncio.fixture
 async def gallery(tmp_path: Path, server: FeedServer) -> AsyncIterator[Gallery]:
     """A gallery."""
-    async with bench(tmp_path) as desk:
+    async with open_service(tmp_path) as desk:
         yield Gallery(desk, server, tmp_path)
 
 
 async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     desk, server = gallery.desk, gallery.server
-    one = server.serve("/1.jpg", images.jpeg(1), etag='"one"', content_type="image/jpeg")
-    same = server.serve("/same", images.jpeg(1), content_type="text/plain")
-    two = server.serve("/2.png", images.file_of(images.picture(), "PNG"))
+    one = server.serve("/1.jpg", images.build_jpeg(1), etag='"one"', content_type="image/jpeg")
+    same = server.serve("/same", images.build_jpeg(1), content_type="text/plain")
+    two = server.serve("/2.png", images.encode_image(images.build_image(), "PNG"))
     server.pages["/moved.jpg"] = lambda _: (302, {"Location": "/2.png"}, b"")
     await gallery.pull(one, same, two, server.url("/moved.jpg"))
     product = (await desk.client.get("/v1/products?limit=1")).json()["data"][0]
-    events = await desk.rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org)
+    events = await desk.fetch_rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org)
     await gallery.work()
     first, second, third, moved = await gallery.media()
     assert first["id"] == second["id"] != third["id"] == moved["id"], "stored once by content"
     assert first["url"] == one and first["stored_url"].endswith(f"/v1/media/{first['id']}")
     after = (await desk.client.get(f"/v1/products/{product['id']}")).json()
     assert (after["version"], after["updated_at"]) == (product["version"], product["updated_at"])
-    assert await desk.rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org) == events, "no event of it"
+    assert await desk.fetch_rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org) == events, (
+        "no event of it"
+    )
     answer = await desk.client.get(urlsplit(first["stored_url"]).path)
     listed = answer.json()
     assert (answer.status, listed["object"], listed["id"]) == (200, "media", first["id"])
@@ -139,7 +141,7 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     assert got.status == 200 and len(got.body) == listed["bytes"]
     assert Image.open(io.BytesIO(got.body)).format == "WEBP"
     left = "SELECT 1 FROM jobs WHERE org = %s AND kind LIKE 'media.%%'"
-    assert await desk.rows(left, desk.tenant.org) == [], "nothing is left to be done"
+    assert await desk.fetch_rows(left, desk.tenant.org) == [], "nothing is left to be done"
     await gallery.sweep()
     counted, on_disk = await gallery.stored()
     assert counted == on_disk > 0
@@ -154,7 +156,7 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
 
 
 async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gallery) -> None:
-    large = gallery.server.serve("/large.jpg", images.file_of(images.picture(1200, 900)))
+    large = gallery.server.serve("/large.jpg", images.encode_image(images.build_image(1200, 900)))
     await gallery.pull(large)
     await gallery.work()
     [item] = await gallery.media()
@@ -171,7 +173,7 @@ async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gall
         named = await dump.list_object_keys()
     kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
     assert len(kept) == 3 and all(named.get(key) for key in kept), "backups hold them"
-    await gallery.pull(gallery.server.serve("/other.jpg", images.jpeg(1)), price=12)
+    await gallery.pull(gallery.server.serve("/other.jpg", images.build_jpeg(1)), price=12)
     await gallery.work()
     await gallery.sweep()
     counted, on_disk = await gallery.stored()
@@ -180,13 +182,18 @@ async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gall
 
 async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery) -> None:
     desk, server = gallery.desk, gallery.server
-    server.serve("/old/pics/AB%201.jpg", images.jpeg(1))
-    server.serve("/new/images/AB-2.jpg", images.jpeg(2))
-    server.serve("/new/AB%201.jpg", images.jpeg(3))
+    server.serve("/old/pics/AB%201.jpg", images.build_jpeg(1))
+    server.serve("/new/images/AB-2.jpg", images.build_jpeg(2))
+    server.serve("/new/AB%201.jpg", images.build_jpeg(3))
     names = ("AB 1.jpg", "images/AB-2.jpg", "../secret.jpg", "http://127.0.0.1:1/x.jpg")
     await gallery.pull(*names)
-    assert [data.get("media", [{}])[0].get("url") for data in await desk.data()] == [None, None, None, names[3]]
-    problems = (await desk.newest(gallery.source))["problems"]
+    assert [data.get("media", [{}])[0].get("url") for data in await desk.list_product_data()] == [
+        None,
+        None,
+        None,
+        names[3],
+    ]
+    problems = (await desk.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
     async def placed(folder: str | None) -> None:
@@ -200,7 +207,7 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
     await placed("/old/pics/")
     await gallery.pull(*names)
     await gallery.work()
-    first, second = [data["media"][0] for data in (await desk.data())[:2]]
+    first, second = [data["media"][0] for data in (await desk.list_product_data())[:2]]
     assert first["url"] == server.url("/old/pics/AB%201.jpg") and "stored_url" in first
     assert second["url"] == server.url("/old/pics/images/AB-2.jpg") and "stored_url" not in second
     assert server.count("/old/pics/AB%201.jpg") == 1
@@ -208,32 +215,32 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
     await placed("/new")
     await gallery.pull(*names)
     await gallery.work()
-    found = [data.get("media", [{}])[0] for data in await desk.data()]
+    found = [data.get("media", [{}])[0] for data in await desk.list_product_data()]
     assert [item.get("url") for item in found] == [
         server.url("/new/AB%201.jpg"), server.url("/new/images/AB-2.jpg"), None, names[3]
     ]  # fmt: skip
     assert ["stored_url" in item for item in found] == [True, True, False, False]
-    problems = (await desk.newest(gallery.source))["problems"]
+    problems = (await desk.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"]
 
     await placed(None)
     await gallery.pull(*names)
-    kept = [data.get("media", [{}])[0] for data in await desk.data()]
+    kept = [data.get("media", [{}])[0] for data in await desk.list_product_data()]
     assert [item.get("url") for item in kept] == [item.get("url") for item in found], (
         "what cannot be read keeps its value"
     )
-    problems = (await desk.newest(gallery.source))["problems"]
+    problems = (await desk.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
 
 async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
     server = gallery.server
-    one, two = server.serve("/1.jpg", images.jpeg(1), etag='"one"'), server.serve("/2.jpg", images.jpeg(2))
+    one, two = server.serve("/1.jpg", images.build_jpeg(1), etag='"one"'), server.serve("/2.jpg", images.build_jpeg(2))
     await gallery.pull(one, two)
     await gallery.work()
     before = await gallery.media()
     await gallery.run("UPDATE image_addresses SET checked_at = now() - interval '8 days' WHERE org = %s")
-    server.serve("/2.jpg", images.jpeg(203))
+    server.serve("/2.jpg", images.build_jpeg(203))
     await gallery.pull(one, two, price=11)
     await gallery.work()
     after = await gallery.media()
@@ -255,11 +262,11 @@ async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
 async def test_what_is_no_image_is_given_up_and_reported(gallery: Gallery) -> None:
     server = gallery.server
     pages = {
-        "/svg.jpg": images.SVG, "/page.jpg": images.HTML, "/cut.jpg": images.jpeg()[:-300],
-        "/large.png": images.png_of(20_000, 10_000), "/empty.jpg": b"",
+        "/svg.jpg": images.SVG, "/page.jpg": images.HTML, "/cut.jpg": images.build_jpeg()[:-300],
+        "/large.png": images.build_png(20_000, 10_000), "/empty.jpg": b"",
     }  # fmt: skip
     urls = [server.serve(path, content) for path, content in pages.items()]
-    good = server.serve("/good.jpg", images.jpeg(7))
+    good = server.serve("/good.jpg", images.build_jpeg(7))
     urls += [server.url("/missing.jpg"), "http://127.0.0.1:1/private.jpg", server.fail("/busy.jpg", 500)]
     server.pages["/away.jpg"] = lambda _: (302, {"Location": "http://169.254.169.254/latest/meta-data"}, b"")
     await gallery.pull(good, *urls, server.url("/away.jpg"))
@@ -270,7 +277,7 @@ async def test_what_is_no_image_is_given_up_and_reported(gallery: Gallery) -> No
         await gallery.due_now()
         await gallery.work()
     assert {server.count(path) for path in (*pages, "/missing.jpg", "/busy.jpg")} == {MAX_FAILED_FETCHES}
-    run = await gallery.desk.newest(gallery.source)
+    run = await gallery.desk.get_newest_run(gallery.source)
     failures = {
         problem["detail"].removeprefix("The image at ").split(" could not be fetched")[0]: problem
         for problem in run["problems"]
@@ -293,7 +300,7 @@ async def test_a_host_that_sends_retry_after_and_a_slow_host(gallery: Gallery) -
         nonlocal most, now
         now += 1
         most = max(most, now)
-        content = images.jpeg(len(server.requests))
+        content = images.build_jpeg(len(server.requests))
         time.sleep(0.05)
         now -= 1
         handler.wfile.write(
@@ -319,9 +326,9 @@ async def test_a_host_that_is_gone_fails_as_a_whole(gallery: Gallery) -> None:
     org, tries = gallery.desk.tenant.org, "SELECT min(tries), max(tries) FROM image_addresses WHERE org = %s"
     for failed in range(1, 7):
         await gallery.work(lanes=(gallery.source, f"{FEEDS}:{port}"))
-        assert await gallery.desk.rows(tries, org) == [(failed, failed)], "all of them, once each time"
+        assert await gallery.desk.fetch_rows(tries, org) == [(failed, failed)], "all of them, once each time"
         await gallery.due_now()
-    [problem] = (await gallery.desk.newest(gallery.source))["problems"]
+    [problem] = (await gallery.desk.get_newest_run(gallery.source))["problems"]
     assert problem["field"] == "media" and problem["detail"].startswith(
         f"9 images at http://{FEEDS}:{port}/ could not be fetched"
     )
@@ -333,7 +340,7 @@ async def test_a_host_answers_for_itself_alone(gallery: Gallery) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     server.pages["/moved.jpg"] = lambda _: (302, {"Location": f"http://{FEEDS}:{port}/1.jpg"}, b"")
-    urls = [server.serve(f"/{number}.jpg", images.jpeg(number)) for number in range(4)]
+    urls = [server.serve(f"/{number}.jpg", images.build_jpeg(number)) for number in range(4)]
     await gallery.pull(server.url("/moved.jpg"), *urls)
     await gallery.work()
     assert ["id" in item for item in await gallery.media()] == [False, True, True, True, True]
@@ -341,13 +348,13 @@ async def test_a_host_answers_for_itself_alone(gallery: Gallery) -> None:
 
 async def test_a_plan_without_room(gallery: Gallery) -> None:
     server, org = gallery.server, gallery.desk.tenant.org
-    urls = [server.serve(f"/{number}.jpg", images.jpeg(number)) for number in range(5)]
+    urls = [server.serve(f"/{number}.jpg", images.build_jpeg(number)) for number in range(5)]
     await gallery.pull(*urls)
     await gallery.run("UPDATE storage_usage SET bytes = bytes + (1::bigint << 55) WHERE org = %s")
     await gallery.work()
     assert not any("id" in item for item in await gallery.media())
     assert await gallery.stored() == (0, 0)
-    [(tries,)] = await gallery.desk.rows(
+    [(tries,)] = await gallery.desk.fetch_rows(
         "SELECT max(tries) FROM image_addresses WHERE org = %s AND due_at > now()", org
     )
     assert tries == 0, "it is nobody's fault out there"
@@ -359,7 +366,7 @@ async def test_a_plan_without_room(gallery: Gallery) -> None:
 
 async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(gallery: Gallery) -> None:
     server, org = gallery.server, gallery.desk.tenant.org
-    content = images.file_of(images.picture(1200, 900))
+    content = images.encode_image(images.build_image(1200, 900))
     await gallery.pull(server.serve("/1.jpg", content))
     await gallery.work()
     [item] = await gallery.media()
@@ -369,7 +376,7 @@ async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(galle
     await gallery.sweep()
     assert await gallery.stored() == (0, 0)
     await gallery.pull(server.serve("/2.jpg", content), price=12)
-    [(left,)] = await gallery.desk.rows(
+    [(left,)] = await gallery.desk.fetch_rows(
         "SELECT (p.meters #>> '{stored_bytes,included}')::bigint - u.bytes FROM storage_usage u, plans p "
         "WHERE u.org = %s AND p.code = 'max'",
         org,
@@ -405,7 +412,7 @@ class Deadly:
 
 @pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
 async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
-    await gallery.pull(gallery.server.serve("/1.jpg", images.file_of(images.picture(1200, 900))))
+    await gallery.pull(gallery.server.serve("/1.jpg", images.encode_image(images.build_image(1200, 900))))
     handler = create_handlers([media.AREA], gallery.desk.world.dependencies)[FETCH]
     assert isinstance(handler, ImageFetchJob)
     dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
@@ -428,7 +435,7 @@ async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int
 
 
 async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -> None:
-    await gallery.pull(gallery.server.serve("/1.jpg", images.jpeg(1)))
+    await gallery.pull(gallery.server.serve("/1.jpg", images.build_jpeg(1)))
     container = gallery.desk.world.dependencies
     taken: list[ClaimedJob] = []
 

@@ -2,17 +2,20 @@
 
 from urllib.parse import urlsplit
 
-from tests.flows.feeds import FeedServer, table
-from tests.flows.stage import Stage, Tenancy, eventually
+from tests.flows.feeds import FeedServer, build_csv
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.support import images
 
 
-def test_images_come_by_themselves(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
-    urls = [feeds.serve(f"/pictures/{number}.jpg", images.jpeg(40 * number)) for number in range(3)]
-    hostile = [feeds.serve("/pictures/bomb.png", images.bomb()), feeds.serve("/pictures/text.png", images.text_bomb())]
+def test_images_come_by_themselves(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+    urls = [feeds.serve(f"/pictures/{number}.jpg", images.build_jpeg(40 * number)) for number in range(3)]
+    hostile = [
+        feeds.serve("/pictures/bomb.png", images.build_png_bomb()),
+        feeds.serve("/pictures/text.png", images.build_text_bomb()),
+    ]
     rows = [(f"item-{n}", f"Chair {n}", f"SKU-{n}", "9.00", url) for n, url in enumerate(urls + hostile)]
-    feed = feeds.serve("/pictures.csv", table(("Handle", "Title", "SKU", "Price", "Image URL"), list(rows)))
-    source = fjord.api.source("url", config={"url": feed, "currency": "usd"})
+    feed = feeds.serve("/pictures.csv", build_csv(("Handle", "Title", "SKU", "Price", "Image URL"), list(rows)))
+    source = fjord.api.create_source("url", config={"url": feed, "currency": "usd"})
     assert fjord.api.pull(source)["status"] == "succeeded"
 
     def shown() -> list[str]:
@@ -20,9 +23,11 @@ def test_images_come_by_themselves(stage: Stage, fjord: Tenancy, feeds: FeedServ
         stored = [item["stored_url"] for item in data if item["url"] in urls and "stored_url" in item]
         return stored if len(stored) == len(urls) else []
 
-    for stored in eventually(shown, "the images are shown", within=60):
+    for stored in wait_until(shown, "the images are shown", within=60):
         image = fjord.api.get(urlsplit(stored).path)
         assert (image["width"], image["height"]) == (60, 40)
     assert {feeds.count(urlsplit(url).path) for url in urls} == {1}
     later = "SELECT count(*) FROM image_addresses WHERE org = %(org)s AND url LIKE '%%/text.png' AND tries = 1 AND image IS NULL"
-    eventually(lambda: stage.value(later, org=fjord.tenant.org), "the hostile one waits for another try", within=60)
+    wait_until(
+        lambda: stage.fetch_value(later, org=fjord.tenant.org), "the hostile one waits for another try", within=60
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.flows.bench import Bench, bench
-from tests.flows.stage import Stage, eventually
+from tests.flows.in_process_service import InProcessService, open_service
+from tests.flows.service_processes import ServiceProcesses, wait_until
 from tests.postgres.databases import fresh_database
 from tests.support.providers import KEY, provider
 
@@ -36,13 +36,15 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
     scripted = _scripted_answer(
         2, "materials", contains=["Zorbvane", "oak"], usage={"input_tokens": 310, "output_tokens": 12}
     )
-    stage = Stage(asyncio.run(fresh_database("models")), tmp_path, {"JOINERY_MODELS": _script(tmp_path, scripted)})
+    stage = ServiceProcesses(
+        asyncio.run(fresh_database("models")), tmp_path, {"JOINERY_MODELS": _script(tmp_path, scripted)}
+    )
     try:
         stage.start("worker")
-        stage.api()
-        fjord = stage.organisation()
-        source = fjord.api.source("file", config={"currency": "usd"})
-        run = fjord.api.upload(source, FEED)
+        stage.start_api()
+        fjord = stage.create_organisation()
+        source = fjord.api.create_source("file", config={"currency": "usd"})
+        run = fjord.api.import_file(source, FEED)
         assert run["status"] == "succeeded" and run["stats"]["columns_unmapped"] == 1
         [id] = run["mappings"]
 
@@ -50,7 +52,7 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
             mapping = fjord.api.get(f"/v1/mappings/{id}")
             return mapping if len(mapping["columns"]) == 3 else None
 
-        mapping = eventually(guessed, "the model has answered")
+        mapping = wait_until(guessed, "the model has answered")
         assert mapping["status"] == "proposed" and mapping["unmapped"] == []
         assert (
             mapping["columns"][2] | {"field": "materials", "tier": "model", "confidence": 0.89} == mapping["columns"][2]
@@ -58,15 +60,18 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
         question_texts = (
             "SELECT task, subject, model, input_tokens, output_tokens, cost_micros FROM model_uses WHERE org = %(org)s"
         )
-        assert stage.rows(question_texts, org=fjord.tenant.org) == [("mappings.ask", id, "scripted", 310, 12, 0)]
-        again = fjord.api.upload(source, NEXT)
+        assert stage.fetch_rows(question_texts, org=fjord.tenant.org) == [("mappings.ask", id, "scripted", 310, 12, 0)]
+        again = fjord.api.import_file(source, NEXT)
         assert again["columns"][2]["reason"] == "unknown", "no run goes by what nobody confirmed"
         assert _data(fjord.api.get("/v1/products", limit=10)) == [None, None, None]
 
         confirmed = fjord.api.post(f"/v1/mappings/{id}/confirm")
         assert confirmed["status"] == "confirmed" and _tiers(confirmed)["Zorbvane"] == ("materials", "model")
         newest = fjord.api.get(f"/v1/sources/{source}/runs", limit=1)["data"][0]
-        assert newest["trigger"] == "mapping" and fjord.api.ended(newest["id"])["columns"][2]["field"] == "materials"
+        assert (
+            newest["trigger"] == "mapping"
+            and fjord.api.wait_for_end(newest["id"])["columns"][2]["field"] == "materials"
+        )
         assert _data(fjord.api.get("/v1/products", limit=10)) == [["ash"], ["elm"], ["oak"]]
     finally:
         stage.stop()
@@ -79,10 +84,10 @@ def _data(products: Any) -> list[Any]:
     )
 
 
-async def _answered_mapping(desk: Bench, content: bytes = FEED) -> tuple[str, Any]:
+async def _answered_mapping(desk: InProcessService, content: bytes = FEED) -> tuple[str, Any]:
     """Return a source, and its mapping after the model was queried."""
-    run = await desk.read(content)
-    await desk.run_mapping_questions()
+    run = await desk.import_file(content)
+    await desk.process_model_requests()
     return run["source"], (await desk.client.get(f"/v1/mappings/{run['mappings'][0]}")).json()
 
 
@@ -98,7 +103,7 @@ async def _answered_mapping(desk: Bench, content: bytes = FEED) -> tuple[str, An
     ],
 )
 async def test_an_answer_about_anything_else_is_void(tmp_path: Path, scripted: Any) -> None:
-    async with bench(tmp_path, JOINERY_MODELS=_script(tmp_path, scripted)) as desk:
+    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, scripted)) as desk:
         _, mapping = await _answered_mapping(desk)
         assert set(_tiers(mapping)) == {"Item No.", "Product Name"}
         assert [one["column"] for one in mapping["unmapped"]] == ["Zorbvane"]
@@ -111,42 +116,46 @@ async def test_prompt_injection_in_headers_and_values_has_no_effect(tmp_path: Pa
     for number, scripted in enumerate((_scripted_answer(0, "title"), _scripted_answer(2, "cost"))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        async with bench(folder, JOINERY_MODELS=_script(folder, scripted)) as desk:
+        async with open_service(folder, JOINERY_MODELS=_script(folder, scripted)) as desk:
             _, mapping = await _answered_mapping(desk, injected.encode())
             assert _tiers(mapping)["Item No."] == ("sku", "built_in") and "model" not in str(_tiers(mapping))
 
 
 @pytest.mark.asyncio
 async def test_a_model_that_comes_later_keeps_no_run_waiting(tmp_path: Path) -> None:
-    async with bench(tmp_path, JOINERY_MODELS=_script(tmp_path, {"later": 3600})) as desk:
+    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, {"later": 3600})) as desk:
         source, mapping = await _answered_mapping(desk)
-        assert (await desk.newest(source))["status"] == "succeeded" and len(mapping["columns"]) == 2
+        assert (await desk.get_newest_run(source))["status"] == "succeeded" and len(mapping["columns"]) == 2
         confirmed = await desk.client.post(f"/v1/mappings/{mapping['id']}/confirm")
         assert confirmed.status == 200, confirmed.body
-        await desk.worked(source)
-        await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-        await desk.run_mapping_questions()
+        await desk.process_lane(source)
+        await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
+        await desk.process_model_requests()
         assert (await desk.client.get(f"/v1/mappings/{mapping['id']}")).json() == confirmed.json()
-        assert await desk.rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+        assert (
+            await desk.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+        )
 
 
 @pytest.mark.asyncio
 async def test_a_run_that_stopped_for_its_key_continues_once_the_guess_is_confirmed(tmp_path: Path) -> None:
-    async with bench(tmp_path, JOINERY_MODELS=_script(tmp_path, _scripted_answer(0, "sku"))) as desk:
+    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, _scripted_answer(0, "sku"))) as desk:
         source, mapping = await _answered_mapping(desk, b"Zorb,Quix\nA-1,x\nA-2,y\n")
-        assert (await desk.newest(source))["status"] == "needs_mapping"
+        assert (await desk.get_newest_run(source))["status"] == "needs_mapping"
         assert _tiers(mapping) == {"Zorb": ("sku", "model")}
         assert (await desk.client.post(f"/v1/mappings/{mapping['id']}/confirm")).status == 200
-        await desk.worked(source)
-        run = await desk.newest(source)
+        await desk.process_lane(source)
+        run = await desk.get_newest_run(source)
         assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 2)
 
 
 @pytest.mark.asyncio
 async def test_no_model_is_queried_unless_configured(tmp_path: Path) -> None:
-    async with bench(tmp_path) as desk:
-        await desk.read(FEED)
-        assert await desk.rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+    async with open_service(tmp_path) as desk:
+        await desk.import_file(FEED)
+        assert (
+            await desk.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+        )
 
 
 @pytest.mark.asyncio
@@ -162,8 +171,8 @@ async def test_a_provider_is_queried_over_http(tmp_path: Path, api: str) -> None
             "JOINERY_MODEL": "small-1",
             "JOINERY_MODEL_PRICES": "small-1=250000/2000000",
         }
-        async with bench(tmp_path, **environment) as desk:
+        async with open_service(tmp_path, **environment) as desk:
             _, mapping = await _answered_mapping(desk)
             assert _tiers(mapping)["Zorbvane"] == ("materials", "model") and server.faults == []
             used = "SELECT model, input_tokens, output_tokens, cost_micros FROM model_uses WHERE org = %s"
-            assert await desk.rows(used, desk.tenant.org) == [("small-1-2026-08-07", 1001, 40, 331)]
+            assert await desk.fetch_rows(used, desk.tenant.org) == [("small-1-2026-08-07", 1001, 40, 331)]

@@ -13,33 +13,33 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 import pytest
 
 from domain.access.model import ROLES
-from tests.flows.api import Api
-from tests.flows.stage import Stage
-from tests.support.forkserver import joinery
-from tests.support.table import whole
+from tests.flows.api_client import ApiClient
+from tests.flows.service_processes import ServiceProcesses
+from tests.support.forkserver import run_joinery
+from tests.support.operation_table import load_operation_table
 
 
-def _joinery(stage: Stage, *words: str) -> Any:
+def _joinery(stage: ServiceProcesses, *words: str) -> Any:
     """The JSON that a command prints."""
-    done = joinery(*words, "--json", env=stage.env)
+    done = run_joinery(*words, "--json", env=stage.env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
-def organisation(stage: Stage) -> str:
+def organisation(stage: ServiceProcesses) -> str:
     """One made on the command line."""
     made = _joinery(stage, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
     return str(made["organisation"])
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
-def test_a_members_key(stage: Stage, organisation: str, role: str) -> None:
+def test_a_members_key(stage: ServiceProcesses, organisation: str, role: str) -> None:
     email = f"{role}@fjord.example"
     _joinery(stage, "member", "add", "--org", organisation, "--email", email, "--role", role)
     key = _joinery(stage, "key", "create", "--org", organisation, "--mode", "live", "--member", email.upper())
-    api = Api(stage.port, key["secret"])
-    for operation in whole():
+    api = ApiClient(stage.port, key["secret"])
+    for operation in load_operation_table():
         if operation.method == "GET" and not operation.ids:
             allowed = operation.scope is None or operation.scope in ROLES[role]
             method = "HEAD" if operation.is_stream else "GET"  # a stream has no end
@@ -48,12 +48,12 @@ def test_a_members_key(stage: Stage, organisation: str, role: str) -> None:
     assert created.status == (201 if "sources:write" in ROLES[role] else 403)
 
 
-def test_a_revoked_key_is_refused_within_a_second_by_every_process(stage: Stage, organisation: str) -> None:
+def test_a_revoked_key_is_refused_within_a_second_by_every_process(stage: ServiceProcesses, organisation: str) -> None:
     key = _joinery(
         stage, "key", "create", "--org", organisation, "--mode", "test", "--restricted", "--scopes", "org:read"
     )
     assert key["secret"].startswith("svc_rk_test_")
-    api = Api(stage.port, key["secret"])
+    api = ApiClient(stage.port, key["secret"])
     assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
     _joinery(stage, "key", "revoke", "--org", organisation, "--mode", "test", "--key", key["key"])
     revoked = time.monotonic()
@@ -62,16 +62,16 @@ def test_a_revoked_key_is_refused_within_a_second_by_every_process(stage: Stage,
         time.sleep(0.02)
 
 
-def _traces(stage: Stage, *texts: str) -> list[str]:
+def _traces(stage: ServiceProcesses, *texts: str) -> list[str]:
     """Where any of these texts stands: in whatever column of whatever table, and in the objects' names and bytes."""
-    tables = stage.rows(
+    tables = stage.fetch_rows(
         "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' ORDER BY 1"
     )
     found = []
     for (table,) in tables:
         for text in texts:
             hexed = text.encode().hex()
-            rows = stage.value(
+            rows = stage.fetch_value(
                 f"SELECT count(*) FROM {table} AS t WHERE position(%(text)s IN t::text) + position(%(hexed)s IN t::text) > 0",
                 text=text, hexed=hexed,
             )  # fmt: skip
@@ -84,11 +84,11 @@ def _traces(stage: Stage, *texts: str) -> list[str]:
     return found
 
 
-def test_a_members_token_is_the_person_until_it_is_ended(stage: Stage, organisation: str) -> None:
+def test_a_members_token_is_the_person_until_it_is_ended(stage: ServiceProcesses, organisation: str) -> None:
     member = ("--org", organisation, "--email", "scripts@fjord.example")
     user = _joinery(stage, "member", "add", *member, "--role", "viewer")["user"]
     output = _joinery(stage, "token", "create", *member, "--hours", "1")
-    api = Api(stage.port, output["token"])
+    api = ApiClient(stage.port, output["token"])
     assert output["user"] == user and output["token"].startswith("svc_person_")
     assert [own["id"] for own in api.get("/v1/me/orgs")["data"]] == [organisation]
     assert api.call("POST", "/v1/sources", {"name": "A", "kind": "push"}).status == 403, "a viewer writes nothing"
@@ -118,20 +118,20 @@ def _enter(address: str, place: str) -> None:
         urlopen(address + place)
 
 
-def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
-    stays, leaves = stage.organisation(), stage.organisation()
+def test_who_leaves_leaves_nothing_behind(stage: ServiceProcesses) -> None:
+    stays, leaves = stage.create_organisation(), stage.create_organisation()
     ids = [leaves.tenant.org, *leaves.organisation.catalogues]
     text = "Quetzalcoatl armchair"
     for one in (stays, leaves):
-        source = one.api.source("file", config={"currency": "usd"}, name=f"{one.tenant.org} feed")
+        source = one.api.create_source("file", config={"currency": "usd"}, name=f"{one.tenant.org} feed")
         words = text if one is leaves else "Plain armchair"
-        one.api.upload(source, f"SKU,Product Name,Price\nA-1,{words},79.00\n".encode())
+        one.api.import_file(source, f"SKU,Product Name,Price\nA-1,{words},79.00\n".encode())
         one.api.post("/v1/webhook-endpoints", {"url": "https://receiver.example/", "event_types": ["*"]})
         ids += [source] if one is leaves else []
     before = stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]
     assert _traces(stage, text), "it was there"
     name = leaves.organisation.name
-    refused = joinery("org", "delete", "--org", leaves.tenant.org, env=stage.env)
+    refused = run_joinery("org", "delete", "--org", leaves.tenant.org, env=stage.env)
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
     out = stage.home / "leaves"
     output = _joinery(stage, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
@@ -150,10 +150,10 @@ def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
     assert (stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]) == before
 
 
-def test_incidents_from_the_command_line(stage: Stage, organisation: str) -> None:
+def test_incidents_from_the_command_line(stage: ServiceProcesses, organisation: str) -> None:
     del organisation
     made = _joinery(stage, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house")
-    api = stage.organisation().api
+    api = stage.create_organisation().api
     shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
     assert (shown["title"], shown["opened_by"], "closed_at" in shown) == ("Moving house", "operator", False)
     _joinery(stage, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded")
@@ -166,7 +166,7 @@ def test_incidents_from_the_command_line(stage: Stage, organisation: str) -> Non
     assert page.status == 200 and b"Moving house" in page.body
 
 
-def test_an_app_on_the_command_line(stage: Stage, organisation: str) -> None:
+def test_an_app_on_the_command_line(stage: ServiceProcesses, organisation: str) -> None:
     app = _joinery(
         stage, "app", "create", "--org", organisation, "--kind", "machine", "--name", "Board", "--scopes", "org:read"
     )
@@ -175,7 +175,7 @@ def test_an_app_on_the_command_line(stage: Stage, organisation: str) -> None:
     request = Request(f"http://127.0.0.1:{stage.port}/oauth/token", body)
     with urlopen(request) as answer:
         token = json.load(answer)["access_token"]
-    api = Api(stage.port, token)
+    api = ApiClient(stage.port, token)
     assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
     assert [one["client_id"] for one in _joinery(stage, "app", "list", "--org", organisation)["apps"]] == [
         app["client_id"]

@@ -19,9 +19,9 @@ from domain.probes.ports import DocumentParser, WebClient
 from domain.probes.usecases.execution import ProbeJob, ProposalChecker
 from domain.probes.usecases.polite_client import ProbeLimits
 from ports.unit_of_work import UnitOfWork
-from tests.flows.bench import Bench, bench
-from tests.flows.feeds import FeedServer, catalogue, feed_server
-from tests.flows.stage import FEEDS
+from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
+from tests.flows.in_process_service import InProcessService, open_service
+from tests.flows.service_processes import FEEDS
 
 pytestmark = pytest.mark.asyncio
 WORDS = "<p>" + "Chairs and tables of oak. " * 60 + "</p>"
@@ -34,15 +34,15 @@ PRODUCT = {
 @pytest.fixture
 def vendor() -> Iterator[FeedServer]:
     """A site of its own for each test."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         served.serve("/robots.txt", b"User-agent: *\nDisallow: /cart\n", content_type="text/plain")
         yield served
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Bench]:
+async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
-    async with bench(tmp_path) as made:
+    async with open_service(tmp_path) as made:
         yield made
 
 
@@ -55,7 +55,7 @@ def _json(served: FeedServer, path: str, value: Any) -> None:
     served.serve(path, json.dumps(value).encode(), content_type="application/json")
 
 
-async def probed(desk: Bench, url: str, **limits: Any) -> Any:
+async def probed(desk: InProcessService, url: str, **limits: Any) -> Any:
     """The probe of a site, once a worker is done with it."""
     answer = await desk.client.post("/v1/source-probes", {"url": url})
     assert answer.status == 202, answer.body
@@ -96,7 +96,7 @@ def _shopify(served: FeedServer) -> None:
 
 
 async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
-    desk: Bench, vendor: FeedServer
+    desk: InProcessService, vendor: FeedServer
 ) -> None:
     _shopify(vendor)
     probe = await probed(desk, vendor.url("/"))
@@ -117,8 +117,8 @@ async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
     vendor.pages["/products.json"] = _paged(vendor)
     started = await desk.client.post(f"/v1/sources/{source['id']}/runs")
     assert started.status == 202, started.body
-    await desk.worked(source["id"])
-    run = await desk.newest(source["id"])
+    await desk.process_lane(source["id"])
+    run = await desk.get_newest_run(source["id"])
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 1), run
 
 
@@ -134,19 +134,19 @@ def _paged(vendor: FeedServer) -> Callable[[Any], Any]:
     return page
 
 
-async def test_a_file_is_proposed_as_it_is_and_read(desk: Bench, vendor: FeedServer) -> None:
-    probe = await probed(desk, vendor.serve("/feed.csv", catalogue(3), content_type="application/octet-stream"))
+async def test_a_file_is_proposed_as_it_is_and_read(desk: InProcessService, vendor: FeedServer) -> None:
+    probe = await probed(desk, vendor.serve("/feed.csv", build_catalogue(3), content_type="application/octet-stream"))
     assert probe["report"]["estimate"]["kind"] == "file" and probe["report"]["feed"]["products"] == 6
     assert probe["proposal"]["config"] == {"url": vendor.url("/feed.csv"), "format": "csv"}
     source = await desk.client.post("/v1/sources", probe["proposal"])
     assert source.status == 201, source.body
     assert (await desk.client.post(f"/v1/sources/{source.json()['id']}/runs")).status == 202
-    await desk.worked(source.json()["id"])
-    run = await desk.newest(source.json()["id"])
+    await desk.process_lane(source.json()["id"])
+    run = await desk.get_newest_run(source.json()["id"])
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 3), run
 
 
-async def test_a_woocommerce_shop(desk: Bench, vendor: FeedServer) -> None:
+async def test_a_woocommerce_shop(desk: InProcessService, vendor: FeedServer) -> None:
     _page(vendor, "/", '<meta name="generator" content="WooCommerce 9.1">')
     vendor.pages["/wp-json/wc/store/v1/products"] = lambda _: (
         200, {"Content-Type": "application/json", "X-WP-Total": "77"},
@@ -159,7 +159,7 @@ async def test_a_woocommerce_shop(desk: Bench, vendor: FeedServer) -> None:
     assert (await desk.client.post("/v1/sources", probe["proposal"])).status == 201
 
 
-async def test_a_magento_shop(desk: Bench, vendor: FeedServer) -> None:
+async def test_a_magento_shop(desk: InProcessService, vendor: FeedServer) -> None:
     block = f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script><script type="text/x-magento-init">{{}}</script>'
     _page(vendor, "/", block)
     urls = [vendor.url(f"/oak-{number}.html") for number in range(10_000, 10_030)]
@@ -191,7 +191,7 @@ WALLS = {
 
 
 @pytest.mark.parametrize("kind", WALLS)
-async def test_walls(desk: Bench, vendor: FeedServer, kind: str) -> None:
+async def test_walls(desk: InProcessService, vendor: FeedServer, kind: str) -> None:
     WALLS[kind](vendor)
     _page(vendor, "/account/login", "", '<input type="password">')
     probe = await probed(desk, vendor.url("/"))
@@ -199,7 +199,7 @@ async def test_walls(desk: Bench, vendor: FeedServer, kind: str) -> None:
     assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor.requests) <= 3
 
 
-async def test_robots_that_forbid_everything(desk: Bench, vendor: FeedServer) -> None:
+async def test_robots_that_forbid_everything(desk: InProcessService, vendor: FeedServer) -> None:
     _shopify(vendor)
     vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
     report = (await probed(desk, vendor.url("/")))["report"]
@@ -209,7 +209,7 @@ async def test_robots_that_forbid_everything(desk: Bench, vendor: FeedServer) ->
     ]
 
 
-async def test_the_crawl_delay_is_kept(desk: Bench, vendor: FeedServer) -> None:
+async def test_the_crawl_delay_is_kept(desk: InProcessService, vendor: FeedServer) -> None:
     times: list[float] = []
     vendor.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2\n", content_type="text/plain")
     for path in ("/robots.txt", "/"):
@@ -222,7 +222,7 @@ async def test_the_crawl_delay_is_kept(desk: Bench, vendor: FeedServer) -> None:
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1:{port}/inside", "http://169.254.169.254/latest/meta-data/", "http://[::1]/"]
 )
-async def test_redirects_inside_are_refused(desk: Bench, vendor: FeedServer, target: str) -> None:
+async def test_redirects_inside_are_refused(desk: InProcessService, vendor: FeedServer, target: str) -> None:
     vendor.fail("/", 302, Location=target.replace("{port}", str(vendor.port)))
     probe = await probed(desk, vendor.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
@@ -230,7 +230,7 @@ async def test_redirects_inside_are_refused(desk: Bench, vendor: FeedServer, tar
     assert any("is not public" in note or "is not permitted" in note for note in probe["report"]["notes"])
 
 
-async def test_endless_redirects(desk: Bench, vendor: FeedServer) -> None:
+async def test_endless_redirects(desk: InProcessService, vendor: FeedServer) -> None:
     for number in range(30):
         vendor.fail(f"/{number}", 302, Location=f"/{number + 1}")
     report = (await probed(desk, vendor.url("/0")))["report"]
@@ -268,14 +268,16 @@ def _closing(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("harm", [_endless, _dripping, _closing])
 async def test_pages_that_never_end_drip_or_break_off(
-    desk: Bench, vendor: FeedServer, harm: Callable[[Any], None]
+    desk: InProcessService, vendor: FeedServer, harm: Callable[[Any], None]
 ) -> None:
     vendor.raw["/"] = harm
     probe = await probed(desk, vendor.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
 
 
-async def test_text_that_is_broken_is_kept_out_of_the_database_whole(desk: Bench, vendor: FeedServer) -> None:
+async def test_text_that_is_broken_is_kept_out_of_the_database_whole(
+    desk: InProcessService, vendor: FeedServer
+) -> None:
     vendor.serve(
         "/robots.txt",
         b"Sitemap: http://127.0.0.2/\x00\xff\xed\xa0\x80.xml\nUser-agent: *\nAllow: /\n",
@@ -291,7 +293,7 @@ async def test_text_that_is_broken_is_kept_out_of_the_database_whole(desk: Bench
     assert probe["status"] == "succeeded", probe
 
 
-async def test_a_probe_of_what_is_not_there(desk: Bench, vendor: FeedServer) -> None:
+async def test_a_probe_of_what_is_not_there(desk: InProcessService, vendor: FeedServer) -> None:
     answer = await desk.client.post("/v1/source-probes", {"url": "http://127.0.0.1:1/"})
     assert (answer.status, answer.code) == (422, "unprocessable")
     vendor.raw["/robots.txt"] = _closing

@@ -6,17 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import FeedRequest, FeedServer, Reply, catalogue, feed_server, stock
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.feeds import FeedRequest, FeedServer, Reply, build_catalogue, build_stock_sheet, serve_feeds
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 
 def _source(tenancy: Tenancy, url: str, **config: Any) -> str:
-    return tenancy.api.source("url", config={"url": url, "currency": "usd", **config})
+    return tenancy.api.create_source("url", config={"url": url, "currency": "usd", **config})
 
 
-def test_an_unchanged_feed_is_requested_conditionally(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_an_unchanged_feed_is_requested_conditionally(
+    stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer
+) -> None:
     api, path = fjord.api, "/conditional.csv"
-    source = _source(fjord, feeds.serve(path, catalogue(4), etag='"v1"'))
+    source = _source(fjord, feeds.serve(path, build_catalogue(4), etag='"v1"'))
     first = api.pull(source)
     assert (first["status"], first["trigger"], first["stats"]["products_created"]) == ("succeeded", "manual", 4)
     second = api.pull(source)
@@ -25,30 +27,30 @@ def test_an_unchanged_feed_is_requested_conditionally(stage: Stage, fjord: Tenan
         None,
         '"v1"',
     ]
-    feeds.serve(path, catalogue(4, price=120), etag='"v2"')
+    feeds.serve(path, build_catalogue(4, price=120), etag='"v2"')
     third = api.pull(source)
     assert third["stats"]["offers_changed"] == 8 and "unchanged_feed" not in third["stats"]
 
 
 def test_another_setting_reads_the_same_bytes_again(fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
-    url = feeds.serve("/settings.csv", catalogue(3), etag='"v1"')
+    url = feeds.serve("/settings.csv", build_catalogue(3), etag='"v1"')
     source = _source(fjord, url)
     api.pull(source)
-    api.patch(source, config={"url": url, "currency": "eur"})
+    api.patch_source(source, config={"url": url, "currency": "eur"})
     run = api.pull(source)
     assert "unchanged_feed" not in run["stats"] and run["stats"]["offers_changed"] == 6
-    assert {offer["currency"] for offer in api.whole("/v1/offers")} == {"eur"}
+    assert {offer["currency"] for offer in api.list_all("/v1/offers")} == {"eur"}
 
 
 def test_the_same_bytes_without_an_etag_end_the_run_early(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, feeds.serve("/plain.csv", catalogue(3)))
+    source = _source(fjord, feeds.serve("/plain.csv", build_catalogue(3)))
     fjord.api.pull(source)
     assert fjord.api.pull(source)["stats"]["unchanged_feed"] == 1
 
 
 def test_redirects_are_followed(fjord: Tenancy, feeds: FeedServer) -> None:
-    feeds.serve("/there.csv", catalogue(2))
+    feeds.serve("/there.csv", build_catalogue(2))
     source = _source(fjord, feeds.fail("/here.csv", 302, Location="/there.csv"))
     assert fjord.api.pull(source)["stats"]["products_created"] == 2
     ring = _source(fjord, feeds.fail("/ring.csv", 302, Location="/ring.csv"))
@@ -63,22 +65,22 @@ def test_a_busy_source_is_retried_after_its_delay(fjord: Tenancy, feeds: FeedSer
     def busy(_: FeedRequest) -> Reply:
         nonlocal attempts
         attempts += 1
-        return (429, {"Retry-After": "1"}, b"") if attempts == 1 else (200, {}, catalogue(2))
+        return (429, {"Retry-After": "1"}, b"") if attempts == 1 else (200, {}, build_catalogue(2))
 
     feeds.pages["/busy.csv"] = busy
     api = fjord.api
     run = api.post(f"/v1/sources/{_source(fjord, feeds.url('/busy.csv'))}/runs", expect=202)
-    waiting = api.until(run["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
+    waiting = api.wait_for_run(run["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
     assert waiting["status"] == "waiting"
     assert (waiting["waiting"]["reason"], waiting["waiting"]["attempt"]) == ("rate_limited", 1)
-    ended = api.ended(run["id"])
+    ended = api.wait_for_end(run["id"])
     assert ended["status"] == "succeeded" and "waiting" not in ended
 
 
 @pytest.fixture
 def apart() -> Iterator[FeedServer]:
     """A server of its own, as a host that asks to be left alone is."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
@@ -90,24 +92,26 @@ def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, apart: FeedServer) -> Non
     assert (second.status, second.code) == (409, "conflict") and first["id"] in second.json()["detail"]
 
 
-def test_a_host_that_sends_retry_after_is_not_requested(stage: Stage, fjord: Tenancy, apart: FeedServer) -> None:
+def test_a_host_that_sends_retry_after_is_not_requested(
+    stage: ServiceProcesses, fjord: Tenancy, apart: FeedServer
+) -> None:
     """By all sources of the organisation; what signs in is known by its account, whose limit is its own."""
     apart.fail("/busy.csv", 429, Retry_After="12")
-    apart.serve("/other.csv", catalogue(1))
+    apart.serve("/other.csv", build_catalogue(1))
     api, url = fjord.api, apart.url("/other.csv")
     busy = api.post(f"/v1/sources/{_source(fjord, apart.url('/busy.csv'))}/runs")
-    api.until(busy["id"], lambda found: found["status"] == "waiting")
-    apart.serve("/busy.csv", catalogue(1))
+    api.wait_for_run(busy["id"], lambda found: found["status"] == "waiting")
+    apart.serve("/busy.csv", build_catalogue(1))
     other = api.post(f"/v1/sources/{_source(fjord, url)}/runs")
-    waiting = api.until(other["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
+    waiting = api.wait_for_run(other["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
     assert (waiting["status"], waiting["waiting"]["reason"]) == ("waiting", "retry")
     assert apart.count("/other.csv") == 0, "it was not asked"
     signed = _source(fjord, url)
     api.call("PUT", f"/v1/sources/{signed}/credentials", {"credentials": {"token": "an-account-of-its-own"}})
     assert api.pull(signed)["status"] == "succeeded"
-    elm = stage.organisation()
+    elm = stage.create_organisation()
     assert elm.api.pull(_source(elm, url))["status"] == "succeeded", "nobody waits for what others were asked"
-    assert api.ended(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
+    assert api.wait_for_end(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
 
 
 def test_validators_of_a_feed_are_kept_when_a_response_omits_them(fjord: Tenancy, feeds: FeedServer) -> None:
@@ -116,7 +120,7 @@ def test_validators_of_a_feed_are_kept_when_a_response_omits_them(fjord: Tenancy
     def answer(request: FeedRequest) -> Reply:
         if request.headers.get("If-Modified-Since"):
             return 304, {}, b""
-        return 200, {"Content-Type": "text/csv", **stated}, catalogue(2)
+        return 200, {"Content-Type": "text/csv", **stated}, build_catalogue(2)
 
     feeds.pages[path] = answer
     source = _source(fjord, feeds.url(path))
@@ -127,26 +131,29 @@ def test_validators_of_a_feed_are_kept_when_a_response_omits_them(fjord: Tenancy
 
 
 def test_stock_is_pulled_apart(fjord: Tenancy, feeds: FeedServer) -> None:
-    url, below = feeds.serve("/all.csv", catalogue(3)), feeds.serve("/stock.csv", stock(3, quantity=2))
+    url, below = (
+        feeds.serve("/all.csv", build_catalogue(3)),
+        feeds.serve("/stock.csv", build_stock_sheet(3, quantity=2)),
+    )
     source = _source(fjord, url, stock_url=below)
     fjord.api.pull(source)
     run = fjord.api.pull(source, stream="stock")
     assert (run["stream"], run["stats"]["offers_changed"]) == ("stock", 6)
-    assert {offer["availability"] for offer in fjord.api.whole("/v1/offers")} == {"low_stock"}
-    shop = fjord.api.source("url", config={"url": url, "platform": "shopify", "currency": "usd"})
+    assert {offer["availability"] for offer in fjord.api.list_all("/v1/offers")} == {"low_stock"}
+    shop = fjord.api.create_source("url", config={"url": url, "platform": "shopify", "currency": "usd"})
     without = _source(fjord, url)
     for other in (shop, without):
         assert fjord.api.call("POST", f"/v1/sources/{other}/runs", {"stream": "stock"}).status == 422
 
 
-def test_trying_a_source_out_stores_nothing(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_trying_a_source_out_stores_nothing(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
-    good = api.post(f"/v1/sources/{_source(fjord, feeds.serve('/try.csv', catalogue(9)))}/test")
+    good = api.post(f"/v1/sources/{_source(fjord, feeds.serve('/try.csv', build_catalogue(9)))}/test")
     assert (good["ok"], good["status"], len(good["sample"])) == (True, 200, 5)
     bad = api.post(f"/v1/sources/{_source(fjord, feeds.fail('/gone.csv', 500))}/test")
     assert bad["ok"] is False and bad["failure"]["code"] == "fetch_failed"
-    assert api.whole("/v1/products") == []
-    assert stage.value("SELECT count(*) FROM runs WHERE org = %(org)s", org=fjord.tenant.org) == 0
+    assert api.list_all("/v1/products") == []
+    assert stage.fetch_value("SELECT count(*) FROM runs WHERE org = %(org)s", org=fjord.tenant.org) == 0
 
 
 def _shop(number: int) -> Any:
@@ -171,7 +178,7 @@ def test_a_shop_is_read_page_by_page(fjord: Tenancy, feeds: FeedServer) -> None:
         return 200, {"Content-Type": "application/json"}, body.encode()
 
     feeds.pages["/products.json"] = page
-    source = fjord.api.source("url", config={"url": feeds.url("/"), "platform": "shopify", "currency": "usd"})
+    source = fjord.api.create_source("url", config={"url": feeds.url("/"), "platform": "shopify", "currency": "usd"})
     assert fjord.api.get(f"/v1/sources/{source}")["connector"] == "shopify"
     run = fjord.api.pull(source)
     assert (run["status"], run["served_by"]) == ("succeeded", "products.json")

@@ -4,28 +4,28 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import record
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 
 @pytest.fixture
 def source(fjord: Tenancy) -> str:
     """A source of kind push."""
-    return fjord.api.source("push", config={"currency": "usd"})
+    return fjord.api.create_source("push", config={"currency": "usd"})
 
 
 def _titles(tenancy: Tenancy) -> set[str]:
-    return {product["data"]["title"] for product in tenancy.api.whole("/v1/products")}
+    return {product["data"]["title"] for product in tenancy.api.list_all("/v1/products")}
 
 
 def _offers(tenancy: Tenancy) -> dict[str, Any]:
-    return {offer["variant_sku"]: offer for offer in tenancy.api.whole("/v1/offers")}
+    return {offer["variant_sku"]: offer for offer in tenancy.api.list_all("/v1/offers")}
 
 
 def test_one_call_is_one_run(fjord: Tenancy, source: str) -> None:
-    queued = fjord.api.push(source, [record("A"), record("B", price="1.999"), record("C", price=12)])
+    queued = fjord.api.push(source, [build_record("A"), build_record("B", price="1.999"), build_record("C", price=12)])
     assert (queued["status"], queued["trigger"]) == ("queued", "push")
-    run = fjord.api.ended(queued["id"])
+    run = fjord.api.wait_for_end(queued["id"])
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 3
     offers = _offers(fjord)
     assert (offers["A-1"]["price"], offers["C-1"]["price"]) == (1050, 1200)
@@ -34,16 +34,16 @@ def test_one_call_is_one_run(fjord: Tenancy, source: str) -> None:
 
 def test_a_batch_stays_open_until_its_last_call(fjord: Tenancy, source: str) -> None:
     api = fjord.api
-    first = api.push(source, [record("A")], batch="spring", more=True)
-    second = api.push(source, [record("B")], batch="spring", more=True)
+    first = api.push(source, [build_record("A")], batch="spring", more=True)
+    second = api.push(source, [build_record("B")], batch="spring", more=True)
     assert first["id"] == second["id"] and second["status"] == "queued"
     assert _titles(fjord) == set()
-    other = api.push(source, [record("X", title="Other")])
+    other = api.push(source, [build_record("X", title="Other")])
     assert other["id"] != first["id"]
-    assert api.ended(other["id"])["status"] == "succeeded"
-    last = api.push(source, [record("C")], batch="spring", complete=True)
+    assert api.wait_for_end(other["id"])["status"] == "succeeded"
+    last = api.push(source, [build_record("C")], batch="spring", complete=True)
     assert last["id"] == first["id"]
-    run = api.ended(last["id"])
+    run = api.wait_for_end(last["id"])
     assert run["stats"]["rows"] == 3
     offers = _offers(fjord)
     assert "withdrawn_at" in offers["X-1"], "the batch was complete, and did not state it"
@@ -52,64 +52,68 @@ def test_a_batch_stays_open_until_its_last_call(fjord: Tenancy, source: str) -> 
 
 def test_only_a_complete_batch_withdraws(fjord: Tenancy, source: str) -> None:
     api = fjord.api
-    api.ended(api.push(source, [record("A"), record("B")], complete=True)["id"])
-    api.ended(api.push(source, [record("A", quantity=9)])["id"])
+    api.wait_for_end(api.push(source, [build_record("A"), build_record("B")], complete=True)["id"])
+    api.wait_for_end(api.push(source, [build_record("A", quantity=9)])["id"])
     assert all("withdrawn_at" not in offer for offer in _offers(fjord).values())
-    run = api.ended(api.push(source, [record("A", quantity=9)], complete=True)["id"])
+    run = api.wait_for_end(api.push(source, [build_record("A", quantity=9)], complete=True)["id"])
     assert run["stats"]["withdrawn"] == 1
     gone = _offers(fjord)["B-1"]
     assert (gone["quantity"], gone["availability"], "incoming" in gone) == (0, "out_of_stock", False)
-    api.ended(api.push(source, [record("B")])["id"])
+    api.wait_for_end(api.push(source, [build_record("B")])["id"])
     back = _offers(fjord)["B-1"]
     assert "withdrawn_at" not in back and back["quantity"] == 4 and back["version"] == gone["version"] + 1
 
 
 def test_a_name_may_be_used_for_another_batch_later(fjord: Tenancy, source: str) -> None:
     api = fjord.api
-    first = api.ended(api.push(source, [record("A")], batch="daily")["id"])
-    second = api.ended(api.push(source, [record("A", quantity=1)], batch="daily")["id"])
+    first = api.wait_for_end(api.push(source, [build_record("A")], batch="daily")["id"])
+    second = api.wait_for_end(api.push(source, [build_record("A", quantity=1)], batch="daily")["id"])
     assert first["id"] != second["id"] and second["stats"]["offers_changed"] == 1
 
 
 def test_calls_are_carried_out_in_their_order(fjord: Tenancy, source: str) -> None:
-    runs = [fjord.api.push(source, [record("A", quantity=number)])["id"] for number in range(1, 9)]
-    ended = [fjord.api.ended(run) for run in runs]
+    runs = [fjord.api.push(source, [build_record("A", quantity=number)])["id"] for number in range(1, 9)]
+    ended = [fjord.api.wait_for_end(run) for run in runs]
     assert {run["status"] for run in ended} == {"succeeded"}
     assert _offers(fjord)["A-1"]["quantity"] == 8
     assert [run["finished_at"] for run in ended] == sorted(run["finished_at"] for run in ended)
 
 
 def test_bad_records_are_reported_and_good_ones_stored(fjord: Tenancy, source: str) -> None:
-    bad = record("BAD", price="about ten")
+    bad = build_record("BAD", price="about ten")
     bad["variants"][0] |= {"gtin": "4006381333932", "dimensions": {"width": {"value": "wide", "unit": "in"}}}
-    run = fjord.api.ended(fjord.api.push(source, [bad, record("GOOD", title="Good")])["id"])
+    run = fjord.api.wait_for_end(fjord.api.push(source, [bad, build_record("GOOD", title="Good")])["id"])
     assert run["status"] == "succeeded" and run["stats"]["problems"] == len(run["problems"]) >= 3
     reported = {(problem["line"], problem["problem"]) for problem in run["problems"]}
     assert {(1, "unreadable"), (1, "bad_check_digit")} <= reported and {line for line, _ in reported} == {1}
     assert "Good" in _titles(fjord)
 
 
-def test_the_same_call_again_is_the_same_run(stage: Stage, fjord: Tenancy, source: str) -> None:
-    body = {"records": [record("A")]}
+def test_the_same_call_again_is_the_same_run(stage: ServiceProcesses, fjord: Tenancy, source: str) -> None:
+    body = {"records": [build_record("A")]}
     answers = [fjord.api.call("POST", f"/v1/sources/{source}/records", body, Idempotency_Key="once") for _ in range(3)]
     assert [answer.status for answer in answers] == [202] * 3
     assert len({answer.body for answer in answers}) == 1
     assert [answer.headers.get("idempotent-replayed") for answer in answers] == [None, "true", "true"]
-    fjord.api.ended(answers[0].json()["id"])
-    assert len(fjord.api.whole(f"/v1/sources/{source}/runs")) == 1
-    other = fjord.api.call("POST", f"/v1/sources/{source}/records", {"records": [record("B")]}, Idempotency_Key="once")
+    fjord.api.wait_for_end(answers[0].json()["id"])
+    assert len(fjord.api.list_all(f"/v1/sources/{source}/runs")) == 1
+    other = fjord.api.call(
+        "POST", f"/v1/sources/{source}/records", {"records": [build_record("B")]}, Idempotency_Key="once"
+    )
     assert (other.status, other.code) == (422, "idempotency_key_reused")
 
 
 def test_a_thousand_records_are_the_most(fjord: Tenancy, source: str) -> None:
     path = f"/v1/sources/{source}/records"
-    answer = fjord.api.call("POST", path, {"records": [record(f"A{n}") for n in range(1001)]})
+    answer = fjord.api.call("POST", path, {"records": [build_record(f"A{n}") for n in range(1001)]})
     assert (answer.status, answer.faults) == (400, {("records", "too_many")})
     assert fjord.api.call("POST", path, {"records": []}).faults == {("records", "too_few")}
-    assert fjord.api.call("POST", path, {"records": [record("A")], "more": True}).faults == {("batch", "required")}
-    assert fjord.api.whole(f"/v1/sources/{source}/runs") == []
+    assert fjord.api.call("POST", path, {"records": [build_record("A")], "more": True}).faults == {
+        ("batch", "required")
+    }
+    assert fjord.api.list_all(f"/v1/sources/{source}/runs") == []
 
 
 def test_an_offers_own_key_is_no_problem(fjord: Tenancy, source: str) -> None:
-    run = fjord.api.ended(fjord.api.push(source, [record("A", key=True)])["id"])
+    run = fjord.api.wait_for_end(fjord.api.push(source, [build_record("A", key=True)])["id"])
     assert run["problems"] == []

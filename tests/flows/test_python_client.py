@@ -14,26 +14,26 @@ from standardwebhooks.webhooks import Webhook
 
 from domain.kernel.ids import new_id
 from entrypoints.clients.distribution import FILE_NAMES, WHEEL
-from tests.flows.feeds import catalogue, record
-from tests.flows.stage import ROOT, Stage, Tenancy
+from tests.flows.feeds import build_catalogue, build_record
+from tests.flows.service_processes import ROOT, ServiceProcesses, Tenancy
 from tests.support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from tests.support.killed_followers import follow_across_kills
-from tests.support.shipped_clients import imported
+from tests.support.shipped_clients import import_client
 
 
 @pytest.fixture
-def proxy(stage: Stage) -> Iterator[FaultyProxy]:
+def proxy(stage: ServiceProcesses) -> Iterator[FaultyProxy]:
     with faulty_proxy(stage.port) as made:
         yield made
 
 
 @pytest.fixture
 def client(proxy: FaultyProxy, fjord: Tenancy) -> Iterator[Any]:
-    with imported().Joinery(proxy.url, fjord.api.secret, retries=3) as made:
+    with import_client().Joinery(proxy.url, fjord.api.secret, retries=3) as made:
         yield made
 
 
-def test_the_server_serves_what_is_shipped(stage: Stage, fjord: Tenancy) -> None:
+def test_the_server_serves_what_is_shipped(stage: ServiceProcesses, fjord: Tenancy) -> None:
     for name in FILE_NAMES:
         answer = fjord.api.send("GET", f"/docs/clients/{name}")
         assert answer.status == 200 and len(answer.body) == int(answer.headers["content-length"]) > 10_000
@@ -62,7 +62,7 @@ def test_a_refusal_is_waited_out_for_its_retry_after(client: Any, proxy: FaultyP
 
 
 def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(client: Any, proxy: FaultyProxy) -> None:
-    package = imported()
+    package = import_client()
     made = client.sources.create({"name": "A source", "kind": "push"})
     proxy.faults.append(Fault(late=True))
     with pytest.raises(package.PreconditionFailed) as caught:
@@ -81,8 +81,8 @@ def test_dry_runs_and_explanations_do_nothing(client: Any) -> None:
     assert list(client.sources.list()) == []
 
 
-def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, stage: Stage) -> None:
-    package = imported()
+def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, stage: ServiceProcesses) -> None:
+    package = import_client()
     with pytest.raises(package.InvalidRequest) as caught:
         client.sources.create({"name": "", "kind": "sofa"})
     error = caught.value
@@ -119,7 +119,7 @@ def test_lists_are_read_to_their_end_both_ways(client: Any, proxy: FaultyProxy) 
 
 def test_a_file_is_handed_in_and_its_run_awaited(client: Any, proxy: FaultyProxy, tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
-    path.write_bytes(catalogue(5))
+    path.write_bytes(build_catalogue(5))
     source = client.sources.create({"name": "Files", "kind": "file", "config": {"currency": "usd"}})["id"]
     upload = client.sources.upload_file(source, path)
     run = client.runs.wait(upload["run"], timeout=30)
@@ -129,10 +129,10 @@ def test_a_file_is_handed_in_and_its_run_awaited(client: Any, proxy: FaultyProxy
 
 def test_the_awaited_client_does_the_same(proxy: FaultyProxy, fjord: Tenancy, tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
-    path.write_bytes(catalogue(5))
+    path.write_bytes(build_catalogue(5))
 
     async def story() -> tuple[Any, ...]:
-        async with imported().AsyncJoinery(proxy.url, fjord.api.secret, retries=3) as client:
+        async with import_client().AsyncJoinery(proxy.url, fjord.api.secret, retries=3) as client:
             proxy.faults += [Fault(late=True), Fault(429, {"Retry-After": "1"}, "rate_limited")]
             body = {"name": "Files", "kind": "file", "config": {"currency": "usd"}}
             source = (await client.sources.create(body))["id"]
@@ -155,7 +155,7 @@ def test_the_awaited_client_does_the_same(proxy: FaultyProxy, fjord: Tenancy, tm
 
 def test_a_place_is_kept_once_a_page_was_worked_on(client: Any, tmp_path: Path) -> None:
     source = client.sources.create({"name": "Pushed", "kind": "push", "config": {"currency": "usd"}})["id"]
-    run = client.runs.push(source, {"records": [record(f"a{number}") for number in range(4)]})
+    run = client.runs.push(source, {"records": [build_record(f"a{number}") for number in range(4)]})
     assert client.runs.wait(run["id"], timeout=30)["status"] == "succeeded"
     place = tmp_path / "cursor"
     whole = client.changes.page(limit=1000)["data"]
@@ -165,19 +165,19 @@ def test_a_place_is_kept_once_a_page_was_worked_on(client: Any, tmp_path: Path) 
         if index == 7:
             break  # amid the second page: only the first is saved
     assert next(iter(client.changes.follow(cursor_file=place)))["id"] == whole[5]["id"]
-    with pytest.raises(imported().InvalidRequest):
+    with pytest.raises(import_client().InvalidRequest):
         next(iter(client.changes.follow("no cursor")))
 
 
-def test_followers_that_are_killed_miss_nothing(stage: Stage, fjord: Tenancy, tmp_path: Path) -> None:
+def test_followers_that_are_killed_miss_nothing(stage: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
     """A short one; tests/clients does it longer, with the packages installed, in both languages."""
     argv = (sys.executable, str(ROOT / "tests" / "clients" / "following.py"))
-    package = str(Path(imported().__file__).parents[1])
+    package = str(Path(import_client().__file__).parents[1])
     follow_across_kills(stage, fjord, argv, tmp_path, kills=3, wanted=150, PYTHONPATH=package)
 
 
 def test_a_webhook_of_ours_is_verified_and_others_are_not() -> None:
-    package = imported()
+    package = import_client()
     old, new = "whsec_" + "b2xk" * 8, "whsec_" + "bmV3" * 8
     body = json.dumps({"type": "offer.changed", "name": "Möbel"}, ensure_ascii=False).encode()
     now = datetime.now(UTC)

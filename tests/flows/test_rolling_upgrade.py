@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.api import Api
-from tests.flows.feeds import record
-from tests.flows.stage import ROOT, Stage, eventually, free_port
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
 from tests.postgres.databases import fresh_database
-from tests.support.releases import last_release
+from tests.support.releases import extract_last_release
 
 RATE = 24
 """Requests a second."""
@@ -28,29 +28,29 @@ RATE = 24
 class Release:
     """Processes of one tree, as an operator starts them."""
 
-    def __init__(self, tree: Path, stage: Stage) -> None:
+    def __init__(self, tree: Path, stage: ServiceProcesses) -> None:
         self._tree, self._stage = tree, stage
 
     def command(self, *argv: str, **env: str) -> "subprocess.Popen[bytes]":
         """Start `joinery …` of this release."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
         environment = {**kept, **self._stage.env, "PYTHONPATH": str(self._tree), **env}
-        with self._stage.log(argv[0]).open("ab") as log:
+        with self._stage.log_path(argv[0]).open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "entrypoints.cli.main", *argv], env=environment, cwd=self._stage.home,
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
-        self._stage.running.append(process)
+        self._stage.processes.append(process)
         return process
 
     def migrate(self) -> None:
         """Bring the database to this release's schema."""
-        assert self.command("migrate").wait(60) == 0, self._stage.log("migrate").read_text()
+        assert self.command("migrate").wait(60) == 0, self._stage.log_path("migrate").read_text()
 
     def api(self, port: int) -> "subprocess.Popen[bytes]":
         """Start an API and wait until it is ready."""
         process = self.command("api", JOINERY_PORT=str(port), JOINERY_DRAIN_SECONDS="1")
-        eventually(Api(port, None).is_ready, "the API is ready", within=60)
+        wait_until(ApiClient(port, None).is_ready, "the API is ready", within=60)
         return process
 
 
@@ -62,7 +62,7 @@ class Load:
     """
 
     def __init__(self, ports: list[int], secret: str, source: str) -> None:
-        self._apis = [Api(port, secret) for port in ports]
+        self._apis = [ApiClient(port, secret) for port in ports]
         self._source = source
         self.outcomes: Counter[str] = Counter()
         self.runs: list[str] = []
@@ -102,11 +102,11 @@ class Load:
             return
         self.outcomes[f"{kind}: nobody listens"] += 1
 
-    def _send_request(self, api: Api, kind: str, turn: int, idempotency_key: str) -> int:
+    def _send_request(self, api: ApiClient, kind: str, turn: int, idempotency_key: str) -> int:
         path = f"/v1/sources/{self._source}"
         if kind == "push":
             answer = api.call(
-                "POST", f"{path}/records", {"records": [record(f"A{turn % 40}")]}, Idempotency_Key=idempotency_key
+                "POST", f"{path}/records", {"records": [build_record(f"A{turn % 40}")]}, Idempotency_Key=idempotency_key
             )
             if answer.status == 202:
                 self.runs.append(answer.json()["id"])
@@ -118,37 +118,37 @@ class Load:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    made = Stage(asyncio.run(fresh_database("rolling", migrated=False)), tmp_path)
+def stage(tmp_path: Path) -> Iterator[ServiceProcesses]:
+    made = ServiceProcesses(asyncio.run(fresh_database("rolling", migrated=False)), tmp_path)
     yield made
     made.stop()
 
 
 def test_no_request_fails_while_a_release_replaces_the_last_one(
-    stage: Stage, tmp_path_factory: pytest.TempPathFactory
+    stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    old, new = Release(last_release(tmp_path_factory.mktemp("last_release")), stage), Release(ROOT, stage)
+    old, new = Release(extract_last_release(tmp_path_factory.mktemp("last_release")), stage), Release(ROOT, stage)
     old.migrate()
     ports = [stage.port, free_port()]
     apis = [old.api(port) for port in ports]
     worker = old.command("worker")
-    tenancy = stage.organisation()
-    source = tenancy.api.source("push", config={"currency": "usd"})
+    tenancy = stage.create_organisation()
+    source = tenancy.api.create_source("push", config={"currency": "usd"})
     with Load(ports, str(tenancy.api.secret), source) as load:
         time.sleep(1)
         new.migrate()
         seen = sum(load.outcomes.values())
-        eventually(lambda: sum(load.outcomes.values()) > seen + RATE, "the last release works on the new schema")
+        wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "the last release works on the new schema")
         stage.stop(worker)
         new.command("worker")
         for place, port in enumerate(ports):
             stage.stop(apis[place])
             apis[place] = new.api(port)
         seen = sum(load.outcomes.values())
-        eventually(lambda: sum(load.outcomes.values()) > seen + RATE, "the new release works")
+        wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "the new release works")
         stage.stop(apis[1])
         apis[1] = old.api(ports[1])  # rolled back: the last release on what the new one wrote
         seen = sum(load.outcomes.values())
-        eventually(lambda: sum(load.outcomes.values()) > seen + RATE, "both releases work side by side")
+        wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "both releases work side by side")
     assert set(load.outcomes) == {"ok"} and load.outcomes["ok"] > 3 * RATE, load.outcomes
-    assert {tenancy.api.ended(run)["status"] for run in load.runs} == {"succeeded"}
+    assert {tenancy.api.wait_for_end(run)["status"] for run in load.runs} == {"succeeded"}

@@ -12,48 +12,48 @@ import psycopg
 import pytest
 
 from adapters.postgres.schema_migrations import load_migrations, migrate
-from tests.flows.api import Api
-from tests.flows.feeds import record
-from tests.flows.stage import ROOT, Stage, eventually
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ROOT, ServiceProcesses, wait_until
 from tests.postgres.databases import fresh_database
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(asyncio.run(fresh_database("schema_empty", migrated=False)), tmp_path)
+def empty(tmp_path: Path) -> Iterator[ServiceProcesses]:
+    stage = ServiceProcesses(asyncio.run(fresh_database("schema_empty", migrated=False)), tmp_path)
     yield stage
     stage.stop()
 
 
 @pytest.fixture
-def migrated(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(asyncio.run(fresh_database("schema_newer")), tmp_path)
+def migrated(tmp_path: Path) -> Iterator[ServiceProcesses]:
+    stage = ServiceProcesses(asyncio.run(fresh_database("schema_newer")), tmp_path)
     yield stage
     stage.stop()
 
 
-def _later(stage: Stage, oldest: int) -> None:
-    stage.rows("DELETE FROM schema_migrations WHERE name = '9001_later'")
-    stage.rows(
+def _later(stage: ServiceProcesses, oldest: int) -> None:
+    stage.fetch_rows("DELETE FROM schema_migrations WHERE name = '9001_later'")
+    stage.fetch_rows(
         "INSERT INTO schema_migrations (name, oldest_compatible) VALUES ('9001_later', %(oldest)s)", oldest=oldest
     )
 
 
-def _doctor(stage: Stage) -> dict[str, str]:
+def _doctor(stage: ServiceProcesses) -> dict[str, str]:
     env = {"PYTHONPATH": str(ROOT), **stage.env}
     command = [sys.executable, "-P", "-m", "entrypoints.cli.main", "doctor", "--json"]
     done = subprocess.run(command, env=env, cwd=stage.home, capture_output=True, text=True, check=False)
     return {one["name"]: f"{one['state']}: {one['detail']}" for one in json.loads(done.stdout)["findings"]}
 
 
-def _readyz(api: Api) -> tuple[int, dict[str, str]]:
+def _readyz(api: ApiClient) -> tuple[int, dict[str, str]]:
     answer = api.send("GET", "/readyz")
     return answer.status, answer.json()["checks"]
 
 
-def test_an_empty_database_makes_no_process_ready(empty: Stage) -> None:
+def test_an_empty_database_makes_no_process_ready(empty: ServiceProcesses) -> None:
     empty.start("api")
-    api = Api(empty.port, None)
+    api = ApiClient(empty.port, None)
 
     def status() -> int | None:
         try:
@@ -61,36 +61,36 @@ def test_an_empty_database_makes_no_process_ready(empty: Stage) -> None:
         except OSError:
             return None
 
-    eventually(status, "the API listens", within=40)
+    wait_until(status, "the API listens", within=40)
     assert _readyz(api) == (503, {"database": "up", "schema": "down", "keys": "down", "accepting": "up"})
-    response = Api(empty.port, "svc_live_0123456789abcdefghijABCDEFGHIJ01234567").call("GET", "/v1/products")
+    response = ApiClient(empty.port, "svc_live_0123456789abcdefghijABCDEFGHIJ01234567").call("GET", "/v1/products")
     assert (response.status, response.code) == (503, "unavailable") and response.headers["retry-after"]
     worker = empty.start("worker")
-    eventually(lambda: "joinery migrate" in empty.log("worker").read_text(), "the worker says what it waits for")
+    wait_until(lambda: "joinery migrate" in empty.log_path("worker").read_text(), "the worker says what it waits for")
     assert worker.poll() is None
     assert "wrong" in _doctor(empty)["database"]
     asyncio.run(migrate(empty.database_url))
-    eventually(api.is_ready, "the API is ready once migrated")
-    source = (tenancy := empty.organisation()).api.source("push", config={"currency": "usd"})
-    run = tenancy.api.push(source, [record("A1")])["id"]
-    assert tenancy.api.ended(run)["status"] == "succeeded"
+    wait_until(api.is_ready, "the API is ready once migrated")
+    source = (tenancy := empty.create_organisation()).api.create_source("push", config={"currency": "usd"})
+    run = tenancy.api.push(source, [build_record("A1")])["id"]
+    assert tenancy.api.wait_for_end(run)["status"] == "succeeded"
 
 
-def test_a_contracted_schema_is_unavailable_and_never_a_401(migrated: Stage) -> None:
-    migrated.api()
-    tenancy = migrated.organisation()
+def test_a_contracted_schema_is_unavailable_and_never_a_401(migrated: ServiceProcesses) -> None:
+    migrated.start_api()
+    tenancy = migrated.create_organisation()
     assert tenancy.api.call("GET", "/v1/products").status == 200
     _later(migrated, 9001)
-    migrated.rows("UPDATE api_keys SET digest = '\\x00'")  # what the later release made of them
-    eventually(lambda: not tenancy.api.is_ready(), "the API is not ready")
+    migrated.fetch_rows("UPDATE api_keys SET digest = '\\x00'")  # what the later release made of them
+    wait_until(lambda: not tenancy.api.is_ready(), "the API is not ready")
     answers = {tenancy.api.call("GET", path).status for path in ("/v1/products", "/v1/sources", "/console", "/mcp")}
     assert answers == {503}
     assert tenancy.api.send("GET", "/healthz").status == 200
     assert "9001" in _doctor(migrated)["database"]
 
 
-def test_a_schema_that_does_not_fit_is_never_served(migrated: Stage) -> None:
-    tenancy = migrated.organisation()
+def test_a_schema_that_does_not_fit_is_never_served(migrated: ServiceProcesses) -> None:
+    tenancy = migrated.create_organisation()
     _later(migrated, 9001)
     migrated.start("api")
 
@@ -100,55 +100,55 @@ def test_a_schema_that_does_not_fit_is_never_served(migrated: Stage) -> None:
         except OSError:
             return None
 
-    assert eventually(first, "the API listens", within=40) == 503
+    assert wait_until(first, "the API listens", within=40) == 503
 
 
-def test_a_credential_that_a_later_schema_hides_is_not_unknown(migrated: Stage) -> None:
+def test_a_credential_that_a_later_schema_hides_is_not_unknown(migrated: ServiceProcesses) -> None:
     """Before anything has looked at /readyz, the first refusal looks itself."""
-    migrated.api()
-    tenancy = migrated.organisation()
-    migrated.rows("UPDATE api_keys SET digest = '\\x00'")
+    migrated.start_api()
+    tenancy = migrated.create_organisation()
+    migrated.fetch_rows("UPDATE api_keys SET digest = '\\x00'")
     assert tenancy.api.call("GET", "/v1/products").status == 401
     _later(migrated, 9001)
-    seen = eventually(
+    seen = wait_until(
         lambda: (answer := tenancy.api.call("GET", "/v1/products")).status != 401 and answer, "no 401", within=5
     )
     assert (seen.status, seen.code) == (503, "unavailable")
 
 
-def test_an_expanded_schema_is_worked_on(migrated: Stage) -> None:
+def test_an_expanded_schema_is_worked_on(migrated: ServiceProcesses) -> None:
     _later(migrated, 40)
-    migrated.api()
+    migrated.start_api()
     migrated.start("worker")
-    tenancy = migrated.organisation()
-    source = tenancy.api.source("push", config={"currency": "usd"})
-    run = tenancy.api.push(source, [record("A1")])["id"]
-    assert tenancy.api.ended(run)["status"] == "succeeded"
+    tenancy = migrated.create_organisation()
+    source = tenancy.api.create_source("push", config={"currency": "usd"})
+    run = tenancy.api.push(source, [build_record("A1")])["id"]
+    assert tenancy.api.wait_for_end(run)["status"] == "succeeded"
     assert "later, compatible release (9001_later)" in _doctor(migrated)["database"]
 
 
-def test_a_worker_stops_its_work_on_a_contracted_schema(migrated: Stage) -> None:
+def test_a_worker_stops_its_work_on_a_contracted_schema(migrated: ServiceProcesses) -> None:
     _later(migrated, 9001)
     worker = migrated.start("worker")
-    eventually(lambda: "newer release" in migrated.log("worker").read_text(), "the worker says why it waits")
+    wait_until(lambda: "newer release" in migrated.log_path("worker").read_text(), "the worker says why it waits")
     assert worker.poll() is None
     _later(migrated, 40)
-    eventually(lambda: "compatible with this release" in migrated.log("worker").read_text(), "it goes on")
+    wait_until(lambda: "compatible with this release" in migrated.log_path("worker").read_text(), "it goes on")
     assert worker.poll() is None
 
 
-def test_readiness_fails_before_requests_are_refused(migrated: Stage) -> None:
+def test_readiness_fails_before_requests_are_refused(migrated: ServiceProcesses) -> None:
     migrated.env["JOINERY_DRAIN_SECONDS"] = "3"
-    process = migrated.api()
-    tenancy = migrated.organisation()
+    process = migrated.start_api()
+    tenancy = migrated.create_organisation()
     process.send_signal(signal.SIGTERM)
-    eventually(lambda: tenancy.api.send("GET", "/readyz").status == 503, "not ready", every=0.01)
+    wait_until(lambda: tenancy.api.send("GET", "/readyz").status == 503, "not ready", every=0.01)
     assert _readyz(tenancy.api)[1] == {"database": "up", "schema": "up", "keys": "up", "accepting": "down"}
     assert tenancy.api.call("GET", "/v1/products").status == 200
     assert process.wait(20) == 0
 
 
-def test_migrating_waits_for_no_lock_for_long(empty: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrating_waits_for_no_lock_for_long(empty: ServiceProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that holds a table delays the migration, and other readers of that table are not held up behind it."""
     asyncio.run(migrate(empty.database_url))
     later = [*load_migrations(), ("9001_next", "ALTER TABLE schema_migrations ADD COLUMN next text")]

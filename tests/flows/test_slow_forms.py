@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.stage import Stage, eventually
-from tests.flows.test_trickling import answered, slowest
+from tests.flows.service_processes import ServiceProcesses, wait_until
+from tests.flows.test_slow_connections import answered, slowest
 from tests.postgres.databases import fresh_database
-from tests.support.console_person import COOKIE, Tab, signed_in
+from tests.support.console_browser import COOKIE, Tab, create_session
 
 SENDERS, ORGANISATIONS = 200, 20
 PATIENCE = 45.0
@@ -24,18 +24,18 @@ PLACE = "/console/sources/new/file"
 
 
 @pytest.fixture
-def spooling(tmp_path: Path) -> Iterator[Stage]:
+def spooling(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """An API whose work has a folder of its own, which nobody has made yet."""
     work = tmp_path / "deep" / "work"
-    stage = Stage(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
+    stage = ServiceProcesses(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
     try:
-        stage.api()
+        stage.start_api()
         yield stage
     finally:
         stage.stop()
 
 
-def _begun(stage: Stage, cookie: str, token: str, size: int) -> socket.socket:
+def _begun(stage: ServiceProcesses, cookie: str, token: str, size: int) -> socket.socket:
     """A connection on which so much of a file was sent, and more is announced."""
     part = "--edge\r\nContent-Disposition: form-data; name="
     head = f'{part}"csrf"\r\n\r\n{token}\r\n{part}"file"; filename="a.csv"\r\n\r\n'.encode()
@@ -60,12 +60,15 @@ def _spooled(pid: int) -> list[str]:
 
 
 @pytest.mark.soak
-def test_slow_uploads_delay_no_other(spooling: Stage) -> None:
+def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
     stage, work = spooling, Path(spooling.env["JOINERY_WORK_DIR"])
-    [api] = stage.running
-    tenancies = [stage.organisation() for _ in range(ORGANISATIONS)]
-    reader = stage.organisation()
-    cookies = [stage.within(lambda container, one=one: signed_in(container, one.tenant)) for one in tenancies]  # type: ignore[misc]
+    [api] = stage.processes
+    tenancies = [stage.create_organisation() for _ in range(ORGANISATIONS)]
+    reader = stage.create_organisation()
+    cookies = [
+        stage.run_with_dependencies(lambda container, one=one: create_session(container, one.tenant))
+        for one in tenancies
+    ]  # type: ignore[misc]
     tokens = [
         re.findall(r'name="csrf" value="([^"]*)"', Tab(stage.port, cookie).get(PLACE).text)[0] for cookie in cookies
     ]
@@ -91,10 +94,10 @@ def test_slow_uploads_delay_no_other(spooling: Stage) -> None:
     assert statuses.count("HTTP/1.1 400 ") == 64, "as many are taken at a time"
     assert sum(" 429" in status or " 503" in status for status in statuses) == SENDERS - 64
     held = [_begun(stage, cookies[n], tokens[n], 2 << 20) for n in range(8)]
-    eventually(lambda: len(_spooled(api.pid)) == 8, "what is large lies on the disk")
+    wait_until(lambda: len(_spooled(api.pid)) == 8, "what is large lies on the disk")
     assert all(name.startswith(str(work)) for name in _spooled(api.pid)), _spooled(api.pid)
     assert [entry for entry in work.iterdir() if entry.is_file()] == [], "under no name"
     for line in held:
         line.close()
-    eventually(lambda: not _spooled(api.pid), "what broke off is gone")
+    wait_until(lambda: not _spooled(api.pid), "what broke off is gone")
     assert Tab(stage.port, cookies[0]).get("/console/sources").status == 200

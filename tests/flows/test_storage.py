@@ -17,24 +17,24 @@ from domain.storage.usecases import StorageSweeper
 from ports.clock import Clock
 from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
-from tests.flows.bench import Bench, bench
-from tests.flows.feeds import FeedServer, catalogue, feed_server, record
-from tests.flows.stage import Stage
-from tests.support.forkserver import joinery
+from tests.flows.feeds import FeedServer, build_catalogue, build_record, serve_feeds
+from tests.flows.in_process_service import InProcessService, open_service
+from tests.flows.service_processes import ServiceProcesses
+from tests.support.forkserver import run_joinery
 from tests.support.postgres import database
 
 
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
     """A server of feeds."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
 class Store:
     """A workbench with an eye on what is stored."""
 
-    def __init__(self, desk: Bench, folder: Path) -> None:
+    def __init__(self, desk: InProcessService, folder: Path) -> None:
         self.desk, self.folder, self.plan = desk, folder, f"p{token_hex(6)}"
 
     async def includes(self, bytes: int) -> None:
@@ -56,7 +56,7 @@ class Store:
     async def used(self) -> int:
         """What counts; it is what the ledger adds up to."""
         org = self.desk.tenant.org
-        [(counted, listed)] = await self.desk.rows(
+        [(counted, listed)] = await self.desk.fetch_rows(
             "SELECT (SELECT sum(bytes) FROM storage_usage WHERE org = %s), "
             "(SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND NOT freed) + "
             "(SELECT coalesce(sum(octet_length(records) + 1), 0) FROM push_parts WHERE org = %s AND counted)",
@@ -79,30 +79,30 @@ class Store:
 @pytest_asyncio.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """A workbench."""
-    async with bench(tmp_path) as desk:
+    async with open_service(tmp_path) as desk:
         yield Store(desk, tmp_path)
 
 
 @pytest.mark.asyncio
 async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None:
-    desk, small, large = store.desk, catalogue(3), catalogue(40)
+    desk, small, large = store.desk, build_catalogue(3), build_catalogue(40)
     await store.includes(len(small) + len(large) - 1)
-    source = await desk.source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
+    source = await desk.create_source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
 
     async def pulled() -> Any:
         assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
-        await desk.worked(source)
-        return await desk.newest(source)
+        await desk.process_lane(source)
+        return await desk.get_newest_run(source)
 
     assert (await pulled())["status"] == "succeeded"
-    before, files = await desk.kept(), store.files()
+    before, files = await desk.fetch_catalogue_rows(), store.files()
     assert (await store.used(), files) == (len(small), [len(small)])
     feeds.serve("/feed.csv", large)
     for _ in range(4):
         run = await pulled()
         assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded")
         assert "change the plan" in run["error"]["message"]
-    assert await desk.kept() == before and (await store.used(), store.files()) == (len(small), files)
+    assert await desk.fetch_catalogue_rows() == before and (await store.used(), store.files()) == (len(small), files)
     assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active", "it is not the source's fault"
     feeds.serve("/feed.csv", small)
     assert (await pulled())["stats"]["unchanged_feed"] == 1, "the same content needs no room"
@@ -114,15 +114,15 @@ async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None
 
 @pytest.mark.asyncio
 async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedServer) -> None:
-    desk, feed = store.desk, [catalogue(20, price=100 + number) for number in range(6)]
+    desk, feed = store.desk, [build_catalogue(20, price=100 + number) for number in range(6)]
     size = max(map(len, feed))
     await store.includes(3 * size)
-    source = await desk.source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
+    source = await desk.create_source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
     for content in feed:
         feeds.serve("/feed.csv", content)
         await desk.client.post(f"/v1/sources/{source}/runs")
-        await desk.worked(source)
-        assert (await desk.newest(source))["status"] == "succeeded"
+        await desk.process_lane(source)
+        assert (await desk.get_newest_run(source))["status"] == "succeeded"
         await store.run(  # two hours pass
             "WITH aged AS MATERIALIZED (SELECT org, key, free_after - interval '2 hours' AS at FROM stored_objects) "
             "UPDATE stored_objects s SET free_after = a.at FROM aged a WHERE s.org = %s AND s.org = a.org AND s.key = a.key",
@@ -134,20 +134,20 @@ async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedS
 
 @pytest.mark.asyncio
 async def test_a_file_as_large_as_the_plan(store: Store) -> None:
-    content = catalogue(5)
+    content = build_catalogue(5)
     await store.includes(len(content))
-    run = await store.desk.read(content)
+    run = await store.desk.import_file(content)
     assert run["status"] == "succeeded" and await store.used() == len(content)
     await store.sweep()
     assert store.files() == [len(content)], "the snapshot; what was handed in is gone"
-    source = await store.desk.source("file", config={"currency": "usd"})
+    source = await store.desk.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
     assert (await store.desk.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"
 
 
 @pytest.mark.asyncio
 async def test_a_file_that_cannot_be_read_is_freed_with_its_run(store: Store) -> None:
-    run = await store.desk.read(b"\x00\x01 no feed")
+    run = await store.desk.import_file(b"\x00\x01 no feed")
     assert run["status"] in ("failed", "needs_mapping")
     await store.sweep()
     assert await store.used() == sum(store.files()) == len(b"\x00\x01 no feed")
@@ -156,52 +156,52 @@ async def test_a_file_that_cannot_be_read_is_freed_with_its_run(store: Store) ->
 @pytest.mark.asyncio
 async def test_pushes(store: Store) -> None:
     desk = store.desk
-    source = await desk.source("push", config={"currency": "usd"})
+    source = await desk.create_source("push", config={"currency": "usd"})
     for number in range(3):
-        body = {"records": [record(f"P{number}")], "batch": "b", "more": number < 2}
+        body = {"records": [build_record(f"P{number}")], "batch": "b", "more": number < 2}
         assert (await desk.client.post(f"/v1/sources/{source}/records", body)).status == 202
     pushed = await store.used()
-    await desk.worked(source)
-    assert (await desk.newest(source))["status"] == "succeeded"
+    await desk.process_lane(source)
+    assert (await desk.get_newest_run(source))["status"] == "succeeded"
     assert await store.used() == pushed and store.files() == [pushed]
 
 
-def test_sources_of_a_plan_over_processes(stage: Stage) -> None:
-    tenancy = stage.organisation(plan="free")
-    tenancy.api.source("push")
+def test_sources_of_a_plan_over_processes(stage: ServiceProcesses) -> None:
+    tenancy = stage.create_organisation(plan="free")
+    tenancy.api.create_source("push")
     body = {"name": "Feed", "kind": "push"}
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: tenancy.api.call("POST", "/v1/sources", body), range(8)))
     assert sorted(answer.status for answer in answers) == [201] + 7 * [429]
     refused = next(answer for answer in answers if answer.status == 429)
     assert refused.code == "quota_exceeded" and int(refused.headers["retry-after"]) > 0
-    assert len(tenancy.api.whole("/v1/sources")) == 2
+    assert len(tenancy.api.list_all("/v1/sources")) == 2
 
 
-def test_the_doctor_lists_orphaned_files_and_deletes_them(stage: Stage) -> None:
-    tenancy = stage.organisation()
+def test_the_doctor_lists_orphaned_files_and_deletes_them(stage: ServiceProcesses) -> None:
+    tenancy = stage.create_organisation()
     org = tenancy.tenant.org
-    source = tenancy.api.source("file", config={"currency": "usd"})
+    source = tenancy.api.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 10}
     upload = tenancy.api.post(f"/v1/sources/{source}/uploads", announcement)
-    assert tenancy.api.put(upload["target"], b"0123456789").status == 200
-    tenancy.api.push(tenancy.api.source("push"), [record("A")], batch="b", more=True)
+    assert tenancy.api.put_file(upload["target"], b"0123456789").status == 200
+    tenancy.api.push(tenancy.api.create_source("push"), [build_record("A")], batch="b", more=True)
     orphan = stage.home / "objects" / "snapshots" / org / "live" / "gone-0~"
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"x" * 100)
     os.utime(orphan, (0, 0))
-    stage.rows("UPDATE stored_objects SET free_after = now() WHERE org = %(org)s", org=org)
+    stage.fetch_rows("UPDATE stored_objects SET free_after = now() WHERE org = %(org)s", org=org)
     seen = _doctor(stage)
     named = {finding["name"]: finding for finding in seen["findings"]}
     assert "as upload" in named["storage"]["detail"] and "open, the oldest" in named["batches"]["detail"]
     assert seen["storage"]["orphans"]["count"] >= 1 and org in [one["org"] for one in seen["storage"]["batches"]]
     due = {one["kind"]: one for one in seen["storage"]["holdings"]}
     assert due["upload"]["due_bytes"] >= 10 and orphan.exists()
-    stage.rows("UPDATE purges SET last_at = last_at - interval '9 days'")
-    refused = joinery("doctor", "--sweep", "--json", env=stage.env)
+    stage.fetch_rows("UPDATE purges SET last_at = last_at - interval '9 days'")
+    refused = run_joinery("doctor", "--sweep", "--json", env=stage.env)
     states = {finding["name"]: finding["state"] for finding in json.loads(refused.stdout)["findings"]}
     assert refused.returncode == 1 and states["swept"] == states["purges"] == "wrong" and orphan.exists()
-    stage.rows("UPDATE purges SET last_at = now()")
+    stage.fetch_rows("UPDATE purges SET last_at = now()")
     swept = _doctor(stage, "--sweep")
     assert any(finding["name"] == "swept" for finding in swept["findings"])
     assert swept["storage"]["orphans"] == swept["storage"]["deleting"] == {"count": 0, "bytes": 0}
@@ -210,7 +210,7 @@ def test_the_doctor_lists_orphaned_files_and_deletes_them(stage: Stage) -> None:
     assert tenancy.api.call("POST", f"/v1/uploads/{upload['id']}/complete").status == 409
 
 
-def _doctor(stage: Stage, *words: str) -> Any:
-    done = joinery("doctor", *words, "--json", env=stage.env)
+def _doctor(stage: ServiceProcesses, *words: str) -> Any:
+    done = run_joinery("doctor", *words, "--json", env=stage.env)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)

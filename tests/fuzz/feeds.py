@@ -11,7 +11,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.connectors.made_workbooks import ods, xls, xlsb
 from tests.connectors.test_bigcommerce import SOFA as BIG
 from tests.connectors.test_hostile_workbooks import packed, sheet, workbook
 from tests.connectors.test_json_ld import SOFA, page
@@ -20,6 +19,7 @@ from tests.connectors.test_shopify_admin import LEVELS, LINES
 from tests.connectors.test_woocommerce import GREY
 from tests.connectors.test_woocommerce import SOFA as WOO
 from tests.connectors.test_x12 import PRICES, STOCK, interchange
+from tests.connectors.workbook_writers import ods, xls, xlsb
 
 HEADERS = ("Handle", "SKU", "Title", "Size", "Price", "Qty NJ", "Category", "Image 1", "Package(s)", "ETA")
 ROWS = (

@@ -13,19 +13,19 @@ from entrypoints.api.app import create_app
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.openapi import build_document
-from tests.flows.stage import FEEDS, Stage, Tenancy
+from tests.flows.service_processes import FEEDS, ServiceProcesses, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.requests import Described, Got, Sent, exchange
 from tests.postgres.databases import fresh_database
-from tests.support.pauses import watching
-from tests.support.processes import descendants, memory
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
+from tests.support.pauses import monitor_pauses
+from tests.support.processes import list_descendants, memory
 from tests.tenancy.world import World
 
 CHANGING = ("sources.update", "webhooks.update", "webhooks.delete")
 """What others would find changed, or gone: they come last."""
 OPERATIONS = sorted(
-    ((row.id, row.method, row.path) for row in whole()),
+    ((row.id, row.method, row.path) for row in load_operation_table()),
     key=lambda row: CHANGING.index(row[0]) if row[0] in CHANGING else -1,
 )
 MEMORY = 400
@@ -44,7 +44,7 @@ EDGE = frozenset({400, 404, 405, 408, 411, 413, 414, 417, 426, 431, 505})
 class Target:
     """The API under test, whose requests are described, and the validators of its answers by operation and status."""
 
-    stage: Stage
+    stage: ServiceProcesses
     api_pid: int
     mine: Tenancy
     foreign: frozenset[str]
@@ -71,22 +71,27 @@ class Target:
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A real API with two tenants that have one of everything; watched under requests, together with an idle one."""
     home = tmp_path_factory.mktemp("fuzz")
-    stage = Stage(asyncio.run(fresh_database("fuzz")), home)
+    stage = ServiceProcesses(asyncio.run(fresh_database("fuzz")), home)
     (home / "idle").mkdir()
-    idle = Stage(stage.database_url, home / "idle")
+    idle = ServiceProcesses(stage.database_url, home / "idle")
     try:
-        process = stage.api()
-        idle.api()
-        mine, theirs = stage.organisation(livemode=False), stage.organisation()
+        process = stage.start_api()
+        idle.start_api()
+        mine, theirs = stage.create_organisation(livemode=False), stage.create_organisation()
         ids = [
-            stage.within(lambda container, tenancy=tenancy: _furnished(container, tenancy))
+            stage.run_with_dependencies(lambda container, tenancy=tenancy: _furnished(container, tenancy))  # type: ignore[misc]
             for tenancy in (mine, theirs)
-        ]  # type: ignore[misc]
+        ]
         _marked(theirs, ids[1])
         known = {prefix: [ids[0][prefix], ids[1][prefix]] for prefix in ids[0]}
-        known["src"] += [mine.api.source("url", config={"url": f"http://{FEEDS}:1/feed.csv"}), mine.api.source("file")]
-        described = Described(build_document(whole(), "https://api.example", "https://docs.example"), known)
-        with watching(stage.port, idle.port, every=0.05) as pulse:
+        known["src"] += [
+            mine.api.create_source("url", config={"url": f"http://{FEEDS}:1/feed.csv"}),
+            mine.api.create_source("file"),
+        ]
+        described = Described(
+            build_document(load_operation_table(), "https://api.example", "https://docs.example"), known
+        )
+        with monitor_pauses(stage.port, idle.port, every=0.05) as pulse:
             yield Target(stage, process.pid, mine, frozenset(ids[1].values()) - frozenset(ids[0].values()), described)
             longest = pulse.longest()
         assert longest[stage.port] < max(PAUSE, TIMES * longest[idle.port]), longest
@@ -104,9 +109,9 @@ async def _furnished(container: Dependencies, tenancy: Tenancy) -> Mapping[str, 
 def _marked(theirs: Tenancy, ids: Mapping[str, str]) -> None:
     """Write the marker into everything of the other tenant's that takes a text."""
     api = theirs.api
-    api.patch(ids["src"], name=MARKER)
+    api.patch_source(ids["src"], name=MARKER)
     assert api.call("PATCH", f"/v1/webhook-endpoints/{ids['whe']}", {"description": MARKER}, If_Match="*").status == 200
-    source = api.source("push", name=MARKER, config={"currency": "usd", "warehouse": MARKER})
+    source = api.create_source("push", name=MARKER, config={"currency": "usd", "warehouse": MARKER})
     record = {"product": {"external_id": MARKER, "title": MARKER}, "variants": [{"external_id": MARKER}]}
     api.push(source, [record])
     for path in ("/v1/sources", "/v1/webhook-endpoints"):
@@ -157,11 +162,11 @@ _PROBLEM = {"$ref": "#/components/schemas/problem"}
 def _within_memory(target: Target) -> None:
     held = memory(target.api_pid)
     assert 0 < held < MEMORY, f"the API holds {held} MiB"
-    readers = {pid: memory(pid) for pid in descendants(target.api_pid)}
+    readers = {pid: memory(pid) for pid in list_descendants(target.api_pid)}
     assert all(each < READER_MEMORY for each in readers.values()), readers
 
 
 def test_the_api_is_still_the_same(target: Target) -> None:
     """It never died and was started again, and answers as ever."""
     assert target.mine.api.is_ready()
-    assert [process.pid for process in target.stage.running if process.poll() is None] == [target.api_pid]
+    assert [process.pid for process in target.stage.processes if process.poll() is None] == [target.api_pid]

@@ -27,7 +27,7 @@ from tests.contract.test_feed_readers import ENV
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.feeds import FORMATS, TOKENS, Broken, broken
 from tests.fuzz.values import JSON, mutated, of_schema
-from tests.support.processes import descendants, peak_memory, processor_seconds
+from tests.support.processes import list_descendants, peak_memory, processor_seconds
 from tests.unit.ingestion.test_linear_text import READERS
 
 BUCKETS = 4
@@ -95,7 +95,7 @@ class Reading:
 
     def _used(self) -> dict[int, tuple[int, float]]:
         server = self.readers._server._process
-        processes = descendants(server._process.pid) if server is not None and server.is_alive else iter(())
+        processes = list_descendants(server._process.pid) if server is not None and server.is_alive else iter(())
         return {pid: (peak_memory(pid), processor_seconds(pid)) for pid in processes}
 
     def close(self) -> None:

@@ -14,14 +14,14 @@ from jsonschema import Draft202012Validator
 
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import KEY, build_manifest
-from tests.flows.stage import Stage, Tenancy
+from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.values import HOSTILE, JSON, mutated, of_schema
 from tests.postgres.databases import fresh_database
+from tests.support.operation_table import load_operation_table
 from tests.support.processes import memory
-from tests.support.table import whole
 
-TOOLS = {tool.name: tool for tool in build_manifest(whole())}
+TOOLS = {tool.name: tool for tool in build_manifest(load_operation_table())}
 MEMORY = 400
 """MiB that the API may come to hold."""
 SLOWEST = 30.0
@@ -45,7 +45,7 @@ VERSIONS = ("2026-07-28", "2025-11-25", "2025-03-26", "1999-01-01", "")
 class Edge:
     """A real /mcp, with one connection per message."""
 
-    stage: Stage
+    stage: ServiceProcesses
     pid: int
     tenancy: Tenancy
 
@@ -66,13 +66,13 @@ class Edge:
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """One API with one organisation in test mode, whose log contains no fault at the end."""
-    stage = Stage(asyncio.run(fresh_database("tools")), tmp_path_factory.mktemp("tools"))
+    stage = ServiceProcesses(asyncio.run(fresh_database("tools")), tmp_path_factory.mktemp("tools"))
     try:
-        process = stage.api()
-        made = Edge(stage, process.pid, stage.organisation(livemode=False))
+        process = stage.start_api()
+        made = Edge(stage, process.pid, stage.create_organisation(livemode=False))
         yield made
         assert process.poll() is None and made.tenancy.api.is_ready()
-        log = stage.log("api").read_text()
+        log = stage.log_path("api").read_text()
         assert "Traceback" not in log, log[log.index("Traceback") - 500 :][:4_000]
     finally:
         stage.stop()

@@ -64,7 +64,7 @@ from tests.http.client import Client
 from tests.support.identity_provider import FakeProvider
 from tests.support.memory.clock import SettableClock
 from tests.support.memory.hosts import MemoryNameRecords
-from tests.support.settable import DatabaseClock, SettableDatabase, settable_database
+from tests.support.settable_database import DatabaseClock, SettableDatabase, settable_database
 
 SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
@@ -210,8 +210,8 @@ class World:
         made = Organisation(
             new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), self.clock.now() - timedelta(days=9)
         )
-        self.database.offer(plan)
-        self.database.add(made)
+        self.database.save_plan(plan)
+        self.database.add_organisation(made)
         self.orgs[name] = made
         return made
 

@@ -13,8 +13,8 @@ from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, audited, running
-from tests.support.readers import in_process
-from tests.support.services import Outside
+from tests.support.readers import create_in_process_readers
+from tests.support.services import ExternalFakes
 
 URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
 PUSH_SOURCE = {"name": "Our system", "kind": "push", "config": {"currency": "usd"}}
@@ -26,7 +26,7 @@ class Shop:
     """One organisation's client, the world it is in and the services behind it."""
 
     world: World
-    services: Outside
+    services: ExternalFakes
     client: Client
 
     @property
@@ -64,7 +64,7 @@ class Shop:
 
     def jobs(self) -> list[Any]:
         """The open jobs, oldest first."""
-        return self.world.database.rows("SELECT * FROM jobs ORDER BY id")
+        return self.world.database.fetch_rows("SELECT * FROM jobs ORDER BY id")
 
     async def audited(self, id: str) -> list[AuditEntry]:
         """What the audit log says of a resource, oldest first."""
@@ -74,8 +74,8 @@ class Shop:
 @asynccontextmanager
 async def shop(**changes: Any) -> AsyncIterator[Shop]:
     """A shop whose application is serving; `changes` are further dependencies."""
-    outside = Outside()
-    readers, workspaces = in_process(outside.connectors), FileWorkspaces()
+    outside = ExternalFakes()
+    readers, workspaces = create_in_process_readers(outside.connectors), FileWorkspaces()
     given = {"connectors": outside.connectors, "objects": outside.objects}
     async with running(**given, feed_readers=readers, workspaces=workspaces, **changes) as world:
         yield Shop(world, outside, await world.client())

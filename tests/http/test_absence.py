@@ -7,7 +7,7 @@ from entrypoints.http.problems import NotFoundMessages
 from tests.http.client import Client
 from tests.http.fakes import World
 from tests.http.sources import shop
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 pytestmark = pytest.mark.asyncio
 
@@ -34,7 +34,7 @@ async def _detail(client: Client, target: str) -> str:
     ],
 )
 async def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
-    message = NotFoundMessages(whole()).describe_path(path)
+    message = NotFoundMessages(load_operation_table()).describe_path(path)
     assert message == f"This path does not exist. {nearest}See /docs or /openapi.json for all paths."
 
 

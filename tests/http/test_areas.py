@@ -15,13 +15,13 @@ from domain.platform.ports import ComponentCheck
 from domain.platform.usecases import PlatformService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 pytestmark = pytest.mark.asyncio
 
 
 def _fits(answer: Answer, id_: str) -> Any:
-    row = next(row for row in whole() if row.id == id_)
+    row = next(row for row in load_operation_table() if row.id == id_)
     assert answer.status == row.status
     Draft202012Validator(dict(row.reply or {})).validate(answer.json())
     return answer.json()

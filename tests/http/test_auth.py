@@ -193,7 +193,7 @@ async def test_keys(world: World) -> None:
     assert secret.startswith("svc_rk_test_")
     assert is_well_formed_secret(secret, KEY_PREFIXES.values())
     assert secret.endswith(compute_checksum(secret[:-6]))
-    assert secret not in repr(world.database.contents())
+    assert secret not in repr(world.database.fetch_contents())
     assert key.last4 == secret[-4:]
     assert parse_scopes(["all"]) >= {"products:read", "billing:write"}
     with pytest.raises(InvalidRequest):

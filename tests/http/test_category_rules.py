@@ -11,7 +11,7 @@ from domain.runs.ports import RunStore
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, Shop, shop
 from tests.support import builders
-from tests.support.catalogues import add
+from tests.support.catalogues import add_products
 
 pytestmark = pytest.mark.asyncio
 CHAIRS, SOFAS = (
@@ -35,7 +35,7 @@ async def _source(shop: Shop) -> Any:
         builders.product(source["id"], source["catalogue"], f"P{number}", data={"title": "A", "category_path": path})
         for number, path in enumerate(paths)
     ]
-    await add(shop.world.uow, shop.tenant, *made)
+    await add_products(shop.world.uow, shop.tenant, *made)
     return source
 
 

@@ -18,8 +18,8 @@ from ports.signals import Signals
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
 from tests.support import builders
-from tests.support.log_changes import forget, grant, raise_low_watermark
-from tests.support.network import relay
+from tests.support.log_changes import delete_events, grant_licence, raise_low_watermark
+from tests.support.network import relay_events
 
 pytestmark = pytest.mark.asyncio
 
@@ -194,7 +194,7 @@ async def test_a_cursor_of_a_log_that_went_back_in_time(world: World, client: Cl
     """What it lost, what it has told anew since, and whatever was told before somebody noticed."""
     await log.write(3)
     cursors = [(await client.get(f"/v1/changes?limit={limit}")).json()["next_cursor"] for limit in (1, 2, 3)]
-    await forget(world.dependencies[Pool], log.tenant, 2)
+    await delete_events(world.dependencies[Pool], log.tenant, 2)
     world.clock.advance(timedelta(seconds=1))
     await log.write(1)
     assert [await _expired(client, cursor) for cursor in cursors[:2]] == [False, True]
@@ -216,12 +216,12 @@ async def test_a_cursor_that_holds_a_position_alone_goes_on(world: World, client
 
 async def test_licensed_events_are_paged_with_ones_own(world: World, client: Client, log: Log) -> None:
     oak, catalogue = Log(world, "Oak"), new_id("cat")
-    await grant(world.dependencies[Pool], oak.tenant, catalogue, log.tenant.org)
+    await grant_licence(world.dependencies[Pool], oak.tenant, catalogue, log.tenant.org)
     made = [await log.write()]
     world.clock.advance(timedelta(seconds=1))
     made.append(await oak.write(2, type="product.updated", catalogue=catalogue, is_published=True))
     await oak.write(catalogue=new_id("cat"), is_published=True)
-    await relay(world.network, world.dependencies[Signals])
+    await relay_events(world.network, world.dependencies[Signals])
     world.clock.advance(timedelta(seconds=1))
     made.append(await log.write())
     written = [id for part in made for id in part]

@@ -22,8 +22,8 @@ from entrypoints.areas import checks
 from tests.http.client import Answer
 from tests.http.sources import URL_SOURCE, Shop, shop
 from tests.support import builders
-from tests.support.catalogues import add
-from tests.support.readers import in_process
+from tests.support.catalogues import add_products
+from tests.support.readers import create_in_process_readers
 
 pytestmark = pytest.mark.asyncio
 FACTS = {"currency": "usd", "price": 10050, "availability": "in_stock", "quantity": 7}
@@ -51,7 +51,7 @@ class Stand:
         """Carry out what waits."""
         world, connectors = self.shop.world, self.shop.services.connectors
         handler = CheckExecution(
-            world.uow, connectors, world.dependencies[Vault], in_process(connectors), FileWorkspaces()
+            world.uow, connectors, world.dependencies[Vault], create_in_process_readers(connectors), FileWorkspaces()
         )
         drain = LaneProcessor(world.dependencies[JobDispatcher], {CHECK_STOCK: handler})
         await drain.process_lane(f"{self.shop.tenant.org}/{build_source_lane(self.source['id'])}")
@@ -85,7 +85,7 @@ async def stand_of(made: Shop) -> Stand:
     source = await made.create(**{**URL_SOURCE, "connector": "shop"})
     product = builders.product(source["id"], source["catalogue"], "A", data={"title": "Chair"})
     offer = builders.offer(builders.variant(product, "A-1"), location="default", data=dict(FACTS))
-    await add(made.world.uow, made.tenant, product)
+    await add_products(made.world.uow, made.tenant, product)
     made.services.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     return Stand(made, source, offer.variant, offer.id)
 

@@ -45,7 +45,7 @@ async def _made(browser: Browser, **fields: str) -> tuple[Page, str]:
 
 def _key(world: World, name: str, *, livemode: bool = True) -> str:
     statement = "SELECT id FROM api_keys WHERE org = %s AND livemode = %s AND name = %s"
-    return str(world.database.rows(statement, world.orgs["Fjord"].id, livemode, name)[0].id)
+    return str(world.database.fetch_rows(statement, world.orgs["Fjord"].id, livemode, name)[0].id)
 
 
 async def test_only_who_makes_keys_sees_them(world: World) -> None:

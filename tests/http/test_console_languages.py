@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from tests.http.browser import Page
 from tests.http.fakes import World, running
-from tests.support.console_seed import seeded
+from tests.support.console_seed import seed_console
 
 pytestmark = pytest.mark.asyncio
 ACCOUNT = "/console/account"
@@ -44,7 +44,7 @@ async def test_the_persons_setting_precedes_the_browsers(world: World) -> None:
 
 
 async def test_amounts_are_written_by_locale(world: World) -> None:
-    [product] = (await seeded(world)).products
+    [product] = (await seed_console(world)).products
     browser = await world.browser()
     place = f"/console/catalogue/{product.id}"
     assert "€499.00" in (await browser.get(place)).text

@@ -13,7 +13,7 @@ from domain.matching.model import MatchPair, PairEvidence
 from entrypoints.console.products import mark_differences
 from tests.http.browser import Browser
 from tests.http.fakes import World, running
-from tests.support.merged_catalogues import Shop
+from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
 HOSTILE = '"><script>alert(1)</script>'
@@ -33,10 +33,10 @@ async def desk() -> AsyncIterator[Desk]:
     async with running() as world:
         org = world.orgs["Fjord"]
         tenant = Tenant(org.id, True)
-        shop = Shop(world.uow, tenant)
+        shop = MergedCatalogue(world.uow, tenant)
         first, second = (
-            await shop.source(catalogue=org.get_catalogue_id(True)),
-            await shop.source(),
+            await shop.create_source(catalogue=org.get_catalogue_id(True)),
+            await shop.create_source(),
         )
         pairs = []
         for number in range(3):
@@ -44,14 +44,16 @@ async def desk() -> AsyncIterator[Desk]:
                 {"url": "https://pictures.example/a.jpg", "role": "hero", "position": 1},
                 {"url": "javascript:alert(1)", "role": "alternate"},
             ]
-            ours = await shop.load(first, f"A{number}", "red", title=f"Oak bench {HOSTILE}", media=media)
-            theirs = await shop.load(second, f"B{number}", "red", title="Bench oak")
+            ours = await shop.load_product(first, f"A{number}", "red", title=f"Oak bench {HOSTILE}", media=media)
+            theirs = await shop.load_product(second, f"B{number}", "red", title="Bench oak")
             evidence = (
                 PairEvidence("title", 3, 5.5, "alike", HOSTILE, "Oak bench"),
                 PairEvidence("price", 1, -1.0, "far apart"),
             )
             conflicts = ("colour",) if number == 0 else ()
-            pairs.append(await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts))
+            pairs.append(
+                await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts)
+            )
             world.clock.set(world.clock.now() + timedelta(seconds=1))
         yield Desk(world, await world.browser(), sorted(pairs, key=lambda pair: pair.id, reverse=True))
 

@@ -15,8 +15,8 @@ from entrypoints.console.products import sum_quantities
 from tests.http.fakes import World, running
 from tests.http.sources import shop
 from tests.support import builders
-from tests.support.catalogues import add, pictured
-from tests.support.console_seed import HOSTILE, Seeded, seeded
+from tests.support.catalogues import add_image, add_products
+from tests.support.console_seed import HOSTILE, SeededOrganisation, seed_console
 
 pytestmark = pytest.mark.asyncio
 VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "rect"}
@@ -68,7 +68,7 @@ async def world() -> AsyncIterator[World]:
         yield made
 
 
-def pages_of(made: Seeded) -> list[str]:
+def pages_of(made: SeededOrganisation) -> list[str]:
     """Every address that is shown with that."""
     plain = [
         page.path_pattern
@@ -80,7 +80,7 @@ def pages_of(made: Seeded) -> list[str]:
 
 
 async def test_no_text_breaks_out_of_any_page(world: World) -> None:
-    made = await seeded(world, HOSTILE)
+    made = await seed_console(world, HOSTILE)
     browser = await world.browser(person=HOSTILE[0])
     for place in pages_of(made):
         page = await browser.get(place)
@@ -100,7 +100,7 @@ async def test_no_text_breaks_out_of_any_page(world: World) -> None:
 
 
 async def test_the_first_page_shows_what_needs_attention(world: World) -> None:
-    made = await seeded(world)
+    made = await seed_console(world)
     text = (await (await world.browser()).get("/console")).text
     assert ": Degraded" in text and f"/console/sources/{made.sources[1]}" in text and "It said Oak table" in text
     assert "https://receiver.example/&lt;b&gt; is failing" in text
@@ -122,7 +122,7 @@ async def test_an_empty_organisation_is_led_to_its_first_source(world: World) ->
 
 
 async def test_products_are_found_with_and_without_a_script(world: World) -> None:
-    await seeded(world, ("Oak table", "Walnut chair", "Oak bench"))
+    await seed_console(world, ("Oak table", "Walnut chair", "Oak bench"))
     browser = await world.browser()
     whole = await browser.get("/console/catalogue?q=oak")
     assert "Oak bench" in whole.text and "Walnut chair" not in whole.text and "<nav" in whole.text
@@ -137,7 +137,7 @@ async def test_products_are_found_with_and_without_a_script(world: World) -> Non
 
 
 async def test_filters_show_counts_and_narrow_the_list(world: World) -> None:
-    await seeded(world, ("Oak table", "Oak table", "Walnut chair"))
+    await seed_console(world, ("Oak table", "Oak table", "Walnut chair"))
     browser = await world.browser()
     text = (await browser.get("/console/catalogue")).text
     [link] = re.findall(
@@ -148,7 +148,7 @@ async def test_filters_show_counts_and_narrow_the_list(world: World) -> None:
 
 
 async def test_a_product_shows_its_offers_and_their_history(world: World) -> None:
-    made = await seeded(world)
+    made = await seed_console(world)
     [product] = made.products
     browser = await world.browser()
     place = f"/console/catalogue/{product.id}"
@@ -175,8 +175,8 @@ async def test_a_stored_picture_is_shown_from_here() -> None:
             "k",
             data={"title": "Sofa", "media": [{"url": "https://a.example/1.jpg"}]},
         )
-        await add(at.world.uow, at.tenant, product)
-        image = await pictured(at.world.uow, at.tenant, product.id)
+        await add_products(at.world.uow, at.tenant, product)
+        image = await add_image(at.world.uow, at.tenant, product.id)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[MediaStore].rebuild_documents(100)
         browser = await at.world.browser()
@@ -196,7 +196,7 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         made = await at.create(kind="file", name="Price list", config={"currency": "eur", "format": "csv"})
         product = builders.product(made["id"], made["catalogue"], "SOFA-1", data={"title": "Sofa"})
         builders.offer(builders.variant(product, "SOFA-1"))
-        await add(at.world.uow, at.tenant, product)
+        await add_products(at.world.uow, at.tenant, product)
         place = f"/console/catalogue/{product.id}?part=origin&source={made['id']}"
         browser = await at.world.browser()
         assert "No data of the source is stored. Start a run first." in (await browser.get(place)).text

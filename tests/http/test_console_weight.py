@@ -14,8 +14,8 @@ from domain.people.usecases.sessions import ClientInfo
 from tests.http.browser import Browser
 from tests.http.sources import Shop, shop
 from tests.http.test_console_pages import well_formed
-from tests.support.console_large import OFFERS, VARIANTS, Large, large
-from tests.support.console_places import places_of
+from tests.support.console_large import OFFERS, VARIANTS, LargeOrganisation, create_large_organisation
+from tests.support.console_paths import build_paths
 
 MOST = 120_000
 """Bytes of a page, unpacked."""
@@ -26,7 +26,7 @@ class Desk:
     """An owner's browser, and what the organisation has."""
 
     shop: Shop
-    made: Large
+    made: LargeOrganisation
     owner: Browser
 
     async def walk(self, place: str, link: str) -> list[str]:
@@ -45,7 +45,7 @@ class Desk:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def desk() -> AsyncIterator[Desk]:
     async with shop() as at:
-        made = await large(at.world.dependencies, at.world.orgs["Fjord"], 1_500)
+        made = await create_large_organisation(at.world.dependencies, at.world.orgs["Fjord"], 1_500)
         _, cookie = await at.world.sessions.start(made.owner, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7"))
         yield Desk(at, made, Browser(at.world.app, cookie, made.owner))
 
@@ -53,7 +53,7 @@ async def desk() -> AsyncIterator[Desk]:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_page_is_heavier_than_it_may_be(desk: Desk) -> None:
     heavy, seen = {}, 0
-    for place in places_of(desk.made):
+    for place in build_paths(desk.made):
         desk.shop.world.clock.advance(timedelta(milliseconds=200))
         page = await desk.owner.get(place)
         assert page.status < 500, (place, page.status, page.text[-400:])

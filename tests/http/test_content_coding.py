@@ -15,7 +15,7 @@ from tests.http.client import Answer, Client
 from tests.http.fakes import World
 from tests.http.streams import opened
 from tests.http.test_server import served
-from tests.support.built_site import site
+from tests.support.built_site import build_site
 
 pytestmark = pytest.mark.asyncio
 PAGE = "/v1/things?limit=100"
@@ -153,7 +153,7 @@ async def test_streams_go_plain(world: World) -> None:
 @pytest.fixture(scope="module")
 def built() -> None:
     """The documentation."""
-    site()
+    build_site()
 
 
 @pytest.mark.usefixtures("built")

@@ -12,19 +12,19 @@ from entrypoints.http.representations import OPEN_CORS_HEADERS, PublicFile
 from entrypoints.operations.codes import CODES, FIELD_CODES
 from tests.http.client import Client
 from tests.http.fakes import World, running
-from tests.support.built_site import site
+from tests.support.built_site import build_site
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    site()
+    build_site()
 
 
 async def test_every_error_code_has_a_page(world: World) -> None:
     assert {error.code for error in DomainError.__subclasses__()} <= CODES.keys()
-    overview = site().read("/docs/errors")[1].decode()  # type: ignore[index]
+    overview = build_site().read("/docs/errors")[1].decode()  # type: ignore[index]
     for code in CODES:
         assert f"errors/{code}" in overview
         led = await world.bare_client().get(f"/errors/{code}")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 def _stored(world: World) -> object:
     return {
         table: rows
-        for table, rows in world.database.contents().items()
+        for table, rows in world.database.fetch_contents().items()
         if table not in ("request_logs", "key_uses", "organisations", "platform_instances")
     }
 

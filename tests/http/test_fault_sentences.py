@@ -11,7 +11,7 @@ from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
 from domain.kernel import schema
 from entrypoints.operations.query_string import list_query_parameters
 from entrypoints.operations.validation import Validator, describe_format
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 PLUGINS = (api, bigcommerce, csv, json_ld, shopify, woocommerce)
 WRONG: Final[tuple[Any, ...]] = (
@@ -43,7 +43,7 @@ def _parts(given: Any) -> Iterator[dict[str, Any]]:
 
 
 def _schemas() -> Iterator[tuple[str, dict[str, Any]]]:
-    for operation in whole():
+    for operation in load_operation_table():
         if operation.body is not None:
             yield operation.id, operation.body.schema
         yield f"{operation.id}?", {"type": "object", "properties": list_query_parameters(operation)}

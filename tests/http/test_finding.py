@@ -53,7 +53,7 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
         triple = builders.product(source, organisation.get_catalogue_id(True), "triple")
         for number in range(3):
             builders.offer(builders.variant(triple, f"triple/{number}", data={"sku": "alike"}))
-        await catalogues.add(world.dependencies[UnitOfWork], tenant, *products.values(), triple)
+        await catalogues.add_products(world.dependencies[UnitOfWork], tenant, *products.values(), triple)
         yield Shelf(world, await world.client(tenant), tenant, products, offers)
 
 

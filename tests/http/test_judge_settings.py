@@ -33,7 +33,7 @@ async def _patched(client: Client, **changes: Any) -> Any:
 
 def _jobs(world: World, tenant: Tenant) -> list[str]:
     statement = "SELECT kind FROM jobs WHERE org = %s AND livemode = %s ORDER BY id"
-    return [row.kind for row in world.database.rows(statement, tenant.org, tenant.livemode)]
+    return [row.kind for row in world.database.fetch_rows(statement, tenant.org, tenant.livemode)]
 
 
 async def test_until_somebody_sets_them_they_are_the_defaults(client: Client) -> None:

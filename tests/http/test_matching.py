@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
-from tests.support.merged_catalogues import Shop
+from tests.support.merged_catalogues import MergedCatalogue
 from tests.tenancy.world import World, serving
 
 pytestmark = pytest.mark.asyncio
@@ -26,7 +26,7 @@ class Desk:
 
     world: World
     client: Client
-    shop: Shop
+    shop: MergedCatalogue
     ours: Product
     theirs: Product
     pair: MatchPair
@@ -48,14 +48,17 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with serving(tmp_path) as world:
         organisation = await world.organisation()
         tenant = Tenant(organisation.id, True)
-        shop = Shop(world.dependencies[UnitOfWork], tenant)
-        first = await shop.source(catalogue=organisation.get_catalogue_id(True))
-        ours, theirs = await shop.load(first, "A", "red"), await shop.load(await shop.source(), "B", "red")
+        shop = MergedCatalogue(world.dependencies[UnitOfWork], tenant)
+        first = await shop.create_source(catalogue=organisation.get_catalogue_id(True))
+        ours, theirs = (
+            await shop.load_product(first, "A", "red"),
+            await shop.load_product(await shop.create_source(), "B", "red"),
+        )
         evidence = (
             PairEvidence("title", 3, 5.5, "alike", "Oak", "Oak bench"),
             PairEvidence("price", 1, -1.0, "far apart"),
         )
-        pair = await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
+        pair = await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
         yield Desk(world, await world.client(tenant), shop, ours, theirs, pair)
 
 
@@ -134,8 +137,8 @@ async def test_states(desk: Desk, before: str, allowed: set[str]) -> None:
 
 async def test_a_merge_is_undone_once_and_in_its_turn(desk: Desk) -> None:
     merge = await desk.merge()
-    third = await desk.shop.load(await desk.shop.source(), "C", "red")
-    later = await desk.shop.merge(desk.theirs.variants[0], third.variants[0])
+    third = await desk.shop.load_product(await desk.shop.create_source(), "C", "red")
+    later = await desk.shop.merge_variants(desk.theirs.variants[0], third.variants[0])
     refused = await desk.post(f"/v1/merges/{merge}/undo")
     assert refused.status == 409 and later.id in refused.json()["detail"]
     for id in (later.id, merge):

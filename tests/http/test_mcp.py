@@ -14,10 +14,10 @@ from entrypoints.operations.tools import build_manifest
 from tests.http.client import Client
 from tests.http.fakes import BASE, DOCS, World
 from tests.http.mcp import GENERATIONS, connected, every_tool, example_arguments, post, request
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 pytestmark = pytest.mark.asyncio
-MANIFEST = build_manifest(whole())
+MANIFEST = build_manifest(load_operation_table())
 METADATA = f"{BASE}/.well-known/oauth-protected-resource/mcp"
 
 
@@ -47,7 +47,7 @@ async def test_both_generations_list_what_the_manifest_lists(world: World, clien
 
 
 async def test_tools_are_described_by_their_operations() -> None:
-    for row in whole():
+    for row in load_operation_table():
         tool = MANIFEST.find(row.id.replace(".", "_"))
         assert (tool is None) == (row.agent is None), row.id
         if tool is not None:

@@ -11,10 +11,10 @@ from tests.http.fakes import BASE, running
 from tests.http.mcp import connected, every_tool, post, request
 from tests.http.oauth import Stage
 from tests.support.memory.hosts import MemoryWeb
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 pytestmark = pytest.mark.asyncio
-MANIFEST = build_manifest(whole())
+MANIFEST = build_manifest(load_operation_table())
 
 
 @pytest_asyncio.fixture

@@ -19,7 +19,7 @@ UNKNOWN = "/v1/media/img_0000000000000000000000"
 async def test_an_image_and_its_link() -> None:
     async with running(objects=MemoryObjects()) as world:
         tenant = Tenant(world.orgs["Fjord"].id, True)
-        image = await catalogues.pictured(world.uow, tenant, "prod_1")
+        image = await catalogues.add_image(world.uow, tenant, "prod_1")
         client = await world.client(scopes=frozenset({"products:read"}))
         answer = await client.get(f"/v1/media/{image.id}")
         assert answer.status == 200
@@ -49,7 +49,7 @@ async def test_an_image_and_its_link() -> None:
 async def test_an_unreferenced_image_is_unknown() -> None:
     async with running(objects=MemoryObjects()) as world:
         tenant = Tenant(world.orgs["Fjord"].id, True)
-        image = await catalogues.pictured(world.uow, tenant, "prod_1")
+        image = await catalogues.add_image(world.uow, tenant, "prod_1")
         path = f"/v1/media/{image.id}"
         clients = [await world.client("Oak"), await world.client(livemode=False)]
         async with world.uow.begin(tenant, catalogues.builders.CALL) as tx:

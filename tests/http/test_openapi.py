@@ -13,13 +13,13 @@ from adapters.api_json.event_schemas import EVENT_SCHEMAS
 from entrypoints.operations.openapi import ComponentSchemas, build_document, list_error_codes
 from entrypoints.operations.table import OperationTable
 from tests.http import toys
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
     """The description of every row."""
-    return build_document(whole(), "https://api.example", "https://docs.example")
+    return build_document(load_operation_table(), "https://api.example", "https://docs.example")
 
 
 def test_valid(described: dict[str, Any]) -> None:
@@ -31,7 +31,7 @@ def test_toys_valid() -> None:
 
 
 def test_every_row_and_answer(described: dict[str, Any]) -> None:
-    for row in whole():
+    for row in load_operation_table():
         operation = described["paths"][row.path][row.method.lower()]
         assert operation["operationId"] == row.id
         assert operation["x-rate-class"] == row.rate
@@ -129,7 +129,7 @@ def test_an_answer_is_one_thing(described: dict[str, Any]) -> None:
     """No operation answers a thing or a preview: what a dry run answers is described apart."""
     preview = described["components"]["responses"]["preview"]["content"]
     assert list(preview) == ["application/vnd.furniops.preview+json"]
-    for row in whole():
+    for row in load_operation_table():
         operation = described["paths"][row.path][row.method.lower()]
         good = [answer for status, answer in operation["responses"].items() if int(status) < 300]
         assert len(good) == 1 and len(good[0].get("content", {})) <= 1, row.id

@@ -40,7 +40,7 @@ async def includes(world: World, **meters: int) -> None:
         frozenset(),
         {name: MeterAllowance(n, 1, 0) for name, n in meters.items()},
     )
-    world.database.offer(made)
+    world.database.save_plan(made)
 
 
 def is_refused(answer: Answer, meter: str) -> None:

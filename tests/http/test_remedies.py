@@ -12,7 +12,7 @@ from tests.http.fakes import World, running, settings
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, shop
 from tests.http.webhooks import PLACE
 from tests.http.webhooks import desk as webhook_desk
-from tests.support.services import Outside
+from tests.support.services import ExternalFakes
 
 pytestmark = pytest.mark.asyncio
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +113,7 @@ async def test_sources_that_are_not_pulled_explain_what_starts_their_runs(given:
 
 
 async def test_without_a_mail_domain_no_address_is_promised() -> None:
-    outside = Outside()
+    outside = ExternalFakes()
     async with running(settings=settings(mail_domain=None), connectors=outside.connectors) as world:
         client = await world.client()
         inbound = {"inbound": {"senders": ["orders@vendor.example"]}}

@@ -37,7 +37,7 @@ async def world() -> AsyncIterator[World]:
 async def _reads(world: World) -> tuple[Client, dict[str, Any]]:
     """A client, and of each path the function that takes a link and its key from the answer."""
     tenant = Tenant(world.orgs["Elm"].id, True)
-    image = await catalogues.pictured(world.uow, tenant, "prod_1")
+    image = await catalogues.add_image(world.uow, tenant, "prod_1")
     async with world.uow.begin(tenant, builders.CALL) as tx:
         await tx[ExportStore].add(EXPORT)
     client = await world.client("Elm")

@@ -25,8 +25,8 @@ from entrypoints.site.calls import format_client_examples, format_rate
 from entrypoints.site.event_samples import create_event_sample
 from entrypoints.site.site import BUILT_FOLDER, HOME_PATH, PLAIN_POLICY, build_hash_source
 from tests.http.fakes import World
-from tests.support.built_site import BASE_URL, site
-from tests.support.table import whole
+from tests.support.built_site import BASE_URL, build_site
+from tests.support.operation_table import load_operation_table
 
 ROOT = Path(__file__).parents[2]
 VOID = {"meta", "br", "wbr", "link", "input", "hr", "img", "path", "line", "circle", "polyline", "rect"}
@@ -69,7 +69,7 @@ class Page(HTMLParser):
 
 def html(path: str) -> str:
     """The page there."""
-    made = site().read(path)
+    made = build_site().read(path)
     assert made is not None, path
     return made[1].decode()
 
@@ -77,7 +77,7 @@ def html(path: str) -> str:
 @cache
 def parsed() -> dict[str, Page]:
     """Every page."""
-    site()
+    build_site()
     paths = [
         HOME_PATH + path.relative_to(BUILT_FOLDER).as_posix().removesuffix(".html")
         for path in BUILT_FOLDER.rglob("*.html")
@@ -112,21 +112,21 @@ def test_every_link_leads_to_a_page_and_every_anchor_to_a_place_on_it() -> None:
             there, _, anchor = urljoin(path, link).partition("#")
             there = there.partition("?")[0]
             ids = parsed()[there].ids if there in parsed() else []
-            if site().read(there) is None or (anchor and anchor not in ids):
+            if build_site().read(there) is None or (anchor and anchor not in ids):
                 dead.append((path, link))
     assert not dead, dead[:20]
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
     assert [link for page in parsed().values() for link in page.fetched if re.match("[a-z]+:|//", link)] == []
-    assert "unsafe" not in site().policy and "http" not in site().policy
+    assert "unsafe" not in build_site().policy and "http" not in build_site().policy
 
 
 def test_the_inline_parts_are_those_that_the_policy_allows() -> None:
     for path in parsed():
         for kind in ("style", "script"):
             for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", html(path), re.DOTALL):
-                assert build_hash_source(inner) in site().policy, path
+                assert build_hash_source(inner) in build_site().policy, path
 
 
 def test_the_addresses_are_those_of_the_service() -> None:
@@ -147,7 +147,7 @@ def test_links_between_files_lead_to_files() -> None:
 
 
 def test_every_operation_and_every_code_has_its_place() -> None:
-    for row in whole():
+    for row in load_operation_table():
         assert row.id in parsed()[f"/docs/reference/{row.area}"].ids
     assert "../reference/catalogue#catalogue.read_product" in parsed()["/docs/errors/not_found"].links
     assert all(f"/docs/errors/{code}" in parsed() for code in CODES)
@@ -161,11 +161,11 @@ def test_every_event_type_has_its_page() -> None:
 
 @pytest.mark.parametrize("name", sorted(TYPES))
 def test_samples_are_as_they_are_sent(name: str) -> None:
-    made = create_event_sample(name, whole())
+    made = create_event_sample(name, load_operation_table())
     assert (made is None) is (not TYPES[name].is_sent and name not in TYPES_WITH_SAMPLE)
     if made is None:
         return
-    assert made == create_event_sample(name, whole()), "the page stays the same"
+    assert made == create_event_sample(name, load_operation_table()), "the page stays the same"
     for payload in (made.thin, made.fat or made.thin):
         assert payload["type"] == name and payload["subject"] == payload["data"]["id"]
         assert not list(Draft202012Validator(dict(EVENT_SCHEMAS[name])).iter_errors(payload))
@@ -204,7 +204,7 @@ def test_words_lead_to_their_pages() -> None:
 
 @pytest.mark.asyncio
 async def test_pages_over_http(world: World) -> None:
-    policy, anonymous = site().policy, world.bare_client()
+    policy, anonymous = build_site().policy, world.bare_client()
     for path in ("/docs/", "/docs/quickstart", "/docs/search?q=thing", "/docs/errors/not_found"):
         answer = await anonymous.get(path)
         assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
@@ -225,7 +225,7 @@ async def test_pages_over_http(world: World) -> None:
 @pytest.mark.asyncio
 async def test_a_missing_address_has_links_to_others(world: World) -> None:
     """People get a page, programs the problem."""
-    site()
+    build_site()
     anonymous = world.bare_client()
     for path in ("/docs/quickstat", "/docs/nothing/<i>", "/docs/clients/none.whl", "/errors/not_fuond"):
         lost = await anonymous.get(path, accept="text/html,*/*;q=0.8")
@@ -233,17 +233,17 @@ async def test_a_missing_address_has_links_to_others(world: World) -> None:
         assert lost.headers["content-security-policy"] == PLAIN_POLICY
         assert Page(re.sub("<style>.*?</style>", "", lost.body.decode())).open == [] and b"<i>" not in lost.body
         assert (await anonymous.get(path, accept="*/*")).code == "not_found"
-    assert "/docs/quickstart" in site().render_not_found("/docs/quickstat")
-    assert "/docs/errors/not_found" in site().render_not_found("/errors/not_fuond")
-    assert "/docs/guides/webhooks" in site().render_not_found("/docs/webhooks")
-    assert "<li>" not in site().render_not_found("/docs/" + "x" * 5000)
+    assert "/docs/quickstart" in build_site().render_not_found("/docs/quickstat")
+    assert "/docs/errors/not_found" in build_site().render_not_found("/errors/not_fuond")
+    assert "/docs/guides/webhooks" in build_site().render_not_found("/docs/webhooks")
+    assert "<li>" not in build_site().render_not_found("/docs/" + "x" * 5000)
 
 
 def test_calls_of_the_clients_are_named_as_the_clients_name_them() -> None:
-    document = openapi.build_document(whole(), "https://api.joinery.test", "https://docs.joinery.test")
+    document = openapi.build_document(load_operation_table(), "https://api.joinery.test", "https://docs.joinery.test")
     known = {(group.name, method.name) for group in build_groups(document) for method in group.methods}
     shown = set()
-    for row in whole():
+    for row in load_operation_table():
         for language, text in format_client_examples(row):
             if language == "Python":
                 names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}

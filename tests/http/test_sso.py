@@ -221,12 +221,12 @@ async def test_rotated_keys_are_fetched_again_but_not_for_every_unknown_key(worl
     org = await connected(world)
     assert (await came_in(world, org)).status == 303
     documents = world.dependencies[IdentityProviders]._documents
-    world.provider.rotate()
+    world.provider.rotate_key()
     assert (await came_in(world, org)).status == 403, "asked for a moment ago"
     documents._cache[ISSUER].keys_at = float("-inf")
     assert (await came_in(world, org)).status == 303
     world.provider.publish_keys = False
-    world.provider.rotate()
+    world.provider.rotate_key()
     before = len([one for one in world.provider.requests if one.endswith("/jwks")])
     for _ in range(3):
         assert (await came_in(world, org)).status == 403

@@ -19,7 +19,7 @@ from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened
 from tests.http.test_changes import Log, ids, place
-from tests.support.log_changes import forget, raise_low_watermark
+from tests.support.log_changes import delete_events, raise_low_watermark
 
 pytestmark = pytest.mark.asyncio
 
@@ -270,7 +270,7 @@ async def test_a_log_that_goes_back_in_time_ends_its_streams(
     async with opened(client) as stream:
         await log.write(3)
         await stream.next(3)
-        await forget(world.dependencies[Pool], log.tenant, 2)
+        await delete_events(world.dependencies[Pool], log.tenant, 2)
         world.clock.advance(timedelta(seconds=1))
         await log.write(2)
         [last] = await stream.end(within=10)

@@ -19,7 +19,7 @@ from entrypoints.operations.operation import (
 from entrypoints.operations.table import NO_MATCH, OperationTable
 from tests.http.fakes import World
 from tests.http.toys import AREA, read
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 
 def _row(id_: str, method: str, path: str) -> Operation:
@@ -33,7 +33,7 @@ def _table(*rows: Operation) -> OperationTable:
 
 
 def test_every_row_is_found() -> None:
-    table = whole()
+    table = load_operation_table()
     for row in table:
         path = row.path.replace("{", "x").replace("}", "x")
         found = table.match_request(row.method, path)
@@ -68,7 +68,7 @@ def test_clashes_are_refused() -> None:
 async def test_handlers_are_given_the_services_that_they_name(world: World) -> None:
     services = world.app.asgi_app._pipeline.services
     contexts = {Read: ReadContext, Write: WriteContext, DetachedRead: DetachedContext, ExternalCall: WriteContext}
-    for row in whole():
+    for row in load_operation_table():
         [given] = [kind for name, kind in get_type_hints(row.handler).items() if name != "return"]
         assert get_origin(given) is contexts.get(type(row), StreamContext), row.id
         [service] = get_args(given)

@@ -14,7 +14,7 @@ from domain.kernel.ids import new_id
 from domain.matching.model import MatchPair
 from tests.http.client import Answer, Client
 from tests.http.sources import shop
-from tests.support.merged_catalogues import Shop
+from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
 EVENTS = "/v1/audit-events"
@@ -42,7 +42,7 @@ class Player:
     """Acts at random by one key, and remembers the acts that succeeded."""
 
     client: Client
-    catalogue: Shop
+    catalogue: MergedCatalogue
     dice: random.Random
     pass_time: Callable[[], None]
     acts: list[str] = field(default_factory=list)
@@ -50,16 +50,16 @@ class Player:
 
     async def furnish(self) -> None:
         """Sources, and items of three sources with pairs, one of which is merged."""
-        sources = [await self.catalogue.source() for _ in range(3)]
+        sources = [await self.catalogue.create_source() for _ in range(3)]
         for number, source in enumerate(sources):
             for item in "AB":
-                await self.catalogue.load(source, f"{item}{number}", "oak", "ash")
+                await self.catalogue.load_product(source, f"{item}{number}", "oak", "ash")
         variants = [variant for product in self.catalogue.products for variant in product.variants]
         pairs: dict[frozenset[str], MatchPair] = {}
         while len(pairs) < 5:
             one, other = self.dice.sample(variants, 2)
             if one.source != other.source and frozenset((one.id, other.id)) not in pairs:
-                pairs[frozenset((one.id, other.id))] = await self.catalogue.pair(one, other)
+                pairs[frozenset((one.id, other.id))] = await self.catalogue.create_pair(one, other)
         merged = await self.post(f"/v1/match-pairs/{next(iter(pairs.values())).id}/merge")
         assert merged.status == 200, merged.body
         for body in SOURCES:
@@ -181,7 +181,7 @@ async def playing(dice: random.Random) -> AsyncIterator[Player]:
         def pass_time() -> None:
             here.world.clock.advance(timedelta(seconds=9))
 
-        yield Player(here.client, Shop(here.world.uow, here.tenant), dice, pass_time)
+        yield Player(here.client, MergedCatalogue(here.world.uow, here.tenant), dice, pass_time)
 
 
 async def there_and_back(player: Player, turns: int) -> None:

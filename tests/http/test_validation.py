@@ -15,7 +15,7 @@ from entrypoints.http.body import MAX_KEYS
 from entrypoints.operations import validation
 from entrypoints.operations.validation import CODES, FORMATS, MAX_FIELD_ERRORS, Validator, is_date, is_date_time
 from tests.http.toys import CREATE
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 SCHEMA = schema.strict_object(
     {
@@ -165,7 +165,7 @@ def test_faults_are_counted_only_up_to_the_reported_number(number: int) -> None:
 
 
 def test_they_agree_on_every_example() -> None:
-    for row in whole():
+    for row in load_operation_table():
         if row.body is not None:
             given = row.body.schema
             example = schema.build_example(given)

@@ -13,8 +13,8 @@ from entrypoints.api import pages as client_files
 from entrypoints.api.pages import CLIENTS_PATH as PLACE
 from entrypoints.api.pages import PublicPages
 from entrypoints.http.representations import SingleThreadExecutor
-from tests.support.built_site import site
-from tests.support.table import whole
+from tests.support.built_site import build_site
+from tests.support.operation_table import load_operation_table
 
 ADDRESS = "https://api.joinery.test"
 
@@ -39,7 +39,7 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
         return real(document)
 
     monkeypatch.setattr(client_files, "build_distribution", slowly)
-    files = PublicPages(whole(), ADDRESS, ADDRESS)
+    files = PublicPages(load_operation_table(), ADDRESS, ADDRESS)
 
     def request_file() -> int | None:
         try:
@@ -55,7 +55,7 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs/quickstart"])
 def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    site()
+    build_site()
     rendered, real = [], PublicPages._render
 
     def counted(self, path):
@@ -64,7 +64,7 @@ def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None
         return real(self, path)
 
     monkeypatch.setattr(pages.PublicPages, "_render", counted)
-    served = PublicPages(whole(), ADDRESS, ADDRESS)
+    served = PublicPages(load_operation_table(), ADDRESS, ADDRESS)
     assert {answer.status for answer in all_at_once(8, lambda: served.find_response(path, ""))} == {200}
     assert rendered == [path]
 

@@ -269,7 +269,7 @@ async def test_workers_are_notified_when_changes_commit(desk: Desk) -> None:
     desk.world.database.execute("LISTEN joinery_webhooks")
     made = await desk.create()
     notification = f"{desk.tenant().org} t {made['id']}"
-    assert desk.world.database.heard() == [notification]
+    assert desk.world.database.take_notifications() == [notification]
     for step in (
         lambda: desk.patch(made, coalesce_seconds=4),
         lambda: desk.client.post(f"{PLACE}/{made['id']}/test"),
@@ -277,7 +277,7 @@ async def test_workers_are_notified_when_changes_commit(desk: Desk) -> None:
         lambda: desk.client.send_json("DELETE", f"{PLACE}/{made['id']}"),
     ):
         await step()
-        assert notification in desk.world.database.heard()
+        assert notification in desk.world.database.take_notifications()
     await desk.client.post(PLACE, ENDPOINT, service_dry_run="true")
-    assert desk.world.database.heard() == []
+    assert desk.world.database.take_notifications() == []
     desk.world.database.execute("UNLISTEN *")

@@ -38,7 +38,7 @@ async def test_a_repeated_request_returns_the_sealed_secret(desk: Desk, path: st
     assert again.headers["idempotent-replayed"] == "true"
     assert (again.status, again.body) == (first.status, first.body)
     secret = first.json()["secret"]
-    everything = repr(desk.world.database.contents())
+    everything = repr(desk.world.database.fetch_contents())
     assert all(form not in everything for form in (secret, secret.encode().hex(), key_in(secret).hex()))
 
 

@@ -69,7 +69,7 @@ class Desk:
 
     def events(self) -> list[Any]:
         """The log's events, oldest first."""
-        return self.world.database.rows("SELECT * FROM events ORDER BY position")
+        return self.world.database.fetch_rows("SELECT * FROM events ORDER BY position")
 
     async def kept(self, id: str) -> tuple[Endpoint, EncryptedSecrets]:
         """The endpoint and its secrets as they are stored."""
@@ -80,12 +80,12 @@ class Desk:
 
     def checkpoint(self, id: str) -> int:
         """The position of the log up to which the endpoint has been served."""
-        [row] = self.world.database.rows("SELECT checkpoint FROM webhook_endpoints WHERE id = %s", id)
+        [row] = self.world.database.fetch_rows("SELECT checkpoint FROM webhook_endpoints WHERE id = %s", id)
         return int(row.checkpoint)
 
     async def kept_deliveries(self) -> list[Delivery]:
         """The deliveries as they are stored."""
-        rows = self.world.database.rows("SELECT org, livemode, endpoint, id FROM webhook_deliveries ORDER BY id")
+        rows = self.world.database.fetch_rows("SELECT org, livemode, endpoint, id FROM webhook_deliveries ORDER BY id")
         found: list[Delivery] = []
         for row in rows:
             async with self.world.uow.begin_reading(Tenant(row.org, row.livemode)) as tx:

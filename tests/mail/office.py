@@ -10,7 +10,7 @@ from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
 from entrypoints.mail.service import MailListener, create_state
 from entrypoints.mail.settings import read_mail_settings
-from tests.flows.bench import Bench, bench
+from tests.flows.in_process_service import InProcessService, open_service
 from tests.mail.post import SENDER, send
 from tests.support.memory.hosts import MemoryNameRecords
 
@@ -19,7 +19,7 @@ from tests.support.memory.hosts import MemoryNameRecords
 class Office:
     """`names` is the name system."""
 
-    bench: Bench
+    bench: InProcessService
     names: MemoryNameRecords
     listener: MailListener
     port: int
@@ -28,7 +28,7 @@ class Office:
     async def source(self, *senders: str, **fields: Any) -> tuple[str, str]:
         """A new mail source's id and address."""
         config = {"currency": "usd", "inbound": {"senders": list(senders) or [SENDER]}}
-        id = await self.bench.source(fields.pop("kind", "mail"), config=config, **fields)
+        id = await self.bench.create_source(fields.pop("kind", "mail"), config=config, **fields)
         return id, (await self.bench.client.get(f"/v1/sources/{id}")).json()["inbound_address"]
 
     async def send(self, address: str, raw: Any, sender: str = SENDER, **options: Any) -> str:
@@ -51,7 +51,7 @@ async def office(folder: Path, **env: str) -> AsyncIterator[Office]:
     """An office for a new organisation; `env` are settings of the listener."""
     names = MemoryNameRecords()
     reader, checks = MimeReader(), SenderVerifier(names)
-    async with bench(folder) as made:
+    async with open_service(folder) as made:
         settings = read_mail_settings({"JOINERY_MAIL_CONNECTIONS_EACH": "64", "JOINERY_MAIL_EACH_MINUTE": "6000"} | env)
         listener = MailListener(create_state(made.world.dependencies, settings, reader, checks))
         port = await listener.start("127.0.0.1", 0)

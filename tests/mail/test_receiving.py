@@ -44,10 +44,10 @@ async def test_from_a_message_to_products(post: Office) -> None:
     assert shown["authentication"] == {"spf": "none", "dkim": "none", "dmarc": "none"}
     [file] = shown["attachments"]
     assert (file["filename"], file["bytes"]) == ("Inventory.csv", len(CSV))
-    await post.bench.worked(source)
+    await post.bench.process_lane(source)
     [run] = await post.runs(source)
     assert (run["id"], run["trigger"], run["status"]) == (file["run"], "mail", "succeeded")
-    assert [data["title"] for data in await post.bench.data()] == ["Oak chair", "Oak table"]
+    assert [data["title"] for data in await post.bench.list_product_data()] == ["Oak chair", "Oak table"]
 
 
 async def test_a_run_for_each_data_file_one_behind_the_other(post: Office) -> None:
@@ -66,7 +66,7 @@ async def test_a_run_for_each_data_file_one_behind_the_other(post: Office) -> No
     ]  # fmt: skip
     assert [run["status"] for run in await post.runs(source)] == ["queued"] * 3
     assert [file["bytes"] for file in newest["attachments"]] == [len(STOCK)]
-    await post.bench.worked(source)
+    await post.bench.process_lane(source)
     runs = await post.runs(source)
     assert [run["status"] for run in runs] == ["succeeded"] * 3, runs
     assert runs[0]["id"] == newest["attachments"][0]["run"] and runs[0]["stream"] == "stock"
@@ -82,7 +82,7 @@ async def test_the_same_message_twice_is_taken_once(post: Office) -> None:
     shown = await post.messages(source)
     assert sorted(entry.get("reason", "") for entry in shown) == ["", "duplicate", "duplicate", "duplicate"]
     assert {entry["attachments"][0]["run"] for entry in shown} == {(await post.runs(source))[0]["id"]}
-    waiting = await post.bench.rows(
+    waiting = await post.bench.fetch_rows(
         "SELECT count(*) FROM stored_objects WHERE org = %s AND run IS NULL AND NOT freed", post.bench.tenant.org
     )
     assert waiting == [(0,)], "what the others had put aside is free again"
@@ -125,7 +125,7 @@ async def test_a_file_source_takes_mail_as_well(post: Office) -> None:
     source, address = await post.source(kind="file")
     packed = gzip.compress(CSV)
     assert (await post.send(address, message(("feed.csv.gz", packed)))).startswith("250")
-    await post.bench.worked(source)
+    await post.bench.process_lane(source)
     [run] = await post.runs(source)
     assert (run["trigger"], run["status"]) == ("mail", "succeeded")
     [shown] = await post.messages(source)
@@ -137,10 +137,10 @@ async def test_acknowledged_messages_are_stored(post: Office) -> None:
     source, address = await post.source()
     await post.send(address, message(("a.csv", CSV)))
     [run] = await post.runs(source)
-    [(key, bytes)] = await post.bench.rows("SELECT key, bytes FROM stored_objects WHERE run = %s", run["id"])
+    [(key, bytes)] = await post.bench.fetch_rows("SELECT key, bytes FROM stored_objects WHERE run = %s", run["id"])
     objects = post.bench.world.dependencies[ObjectStore]
     assert b"".join([chunk async for chunk in objects.read(key)]) == CSV and bytes == len(CSV)
-    audited = await post.bench.rows(
+    audited = await post.bench.fetch_rows(
         "SELECT target FROM audit_entries WHERE org = %s AND action = 'mail.take' ORDER BY id",
         post.bench.tenant.org,
     )
@@ -159,7 +159,7 @@ async def test_a_failing_store_accepts_nothing(post: Office, monkeypatch: pytest
     same = message(("a.csv", CSV))
     assert (await post.send(address, same)).startswith("451")
     assert await post.messages(source) == [] and await post.runs(source) == []
-    assert await post.bench.rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
+    assert await post.bench.fetch_rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
     monkeypatch.setattr(type(objects), "put_file", put)
     assert (await post.send(address, same)).startswith("250")
 
@@ -180,7 +180,7 @@ async def test_an_unavailable_database_defers_the_sender(post: Office, monkeypat
 
     monkeypatch.setattr(type(intake), "_commit_acceptance", lost)
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
-    assert await post.bench.rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
+    assert await post.bench.fetch_rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
 
 
 async def test_a_sender_that_hangs_up_before_the_answer_may_send_again(post: Office) -> None:

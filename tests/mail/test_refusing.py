@@ -17,7 +17,7 @@ from domain.mail.usecases import attachments
 from entrypoints.mail import session as receiving
 from entrypoints.mail.peers import MIB
 from ports.objects import ObjectStore
-from tests.flows.bench import Bench
+from tests.flows.in_process_service import InProcessService
 from tests.mail.office import Office, office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
 from tests.support.postgres import database
@@ -71,9 +71,9 @@ async def test_each_tenant_sees_its_own_messages(post: Office) -> None:
     other = await post.bench.world.furnished(await post.bench.world.organisation(), True)
     assert (await other.client.get(f"/v1/sources/{source}/inbound-messages")).status == 404
     assert (await other.client.post(f"/v1/sources/{source}/inbound-address/rotate")).status == 404
-    theirs = Bench(post.bench.world, other.client, other.tenant)
+    theirs = InProcessService(post.bench.world, other.client, other.tenant)
     config = {"inbound": {"senders": ["others@elsewhere.example"]}}
-    second = await theirs.source("mail", config=config)
+    second = await theirs.create_source("mail", config=config)
     to = (await other.client.get(f"/v1/sources/{second}")).json()["inbound_address"]
     assert (await post.send(to, message(("a.csv", CSV)))).startswith("550 5.7.1")
     assert len(await post.messages(source)) == 1

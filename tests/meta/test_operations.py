@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from entrypoints.operations.operation import Operation
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
 
 ROWS = list(csv.DictReader(Path(__file__).with_name("operations.csv").open(encoding="utf-8")))
 SPECIFIED = {(row["method"], row["path"]): row for row in ROWS}
-OPERATIONS = tuple(whole())
+OPERATIONS = tuple(load_operation_table())
 
 
 def _name(operation: Operation) -> str:

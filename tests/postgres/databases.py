@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from adapters.postgres.schema_migrations import migrate
-from tests.support.citus import ON_CLUSTER, cluster_database, drop
+from tests.support.citus import ON_CLUSTER, create_cluster_database, drop_database
 from tests.support.postgres import database, is_shared
 
 _TEMPLATES: dict[str, str] = {}
@@ -20,7 +20,7 @@ _TEMPLATES: dict[str, str] = {}
 async def fresh_database(label: str, server: str | None = None, *, migrated: bool = True) -> str:
     """The address of a new database, mostly a migrated one; it lasts as long as the test process's server."""
     if ON_CLUSTER and server is None:
-        return await cluster_database(label, distributed=migrated, migrated=migrated)
+        return await create_cluster_database(label, distributed=migrated, migrated=migrated)
     server = server or await database()
     name = f"joinery_{label}_{os.getpid()}"
     source = await _template(server) if migrated and is_shared(server) else "template1"
@@ -51,7 +51,7 @@ async def database_alone(label: str, server: str | None = None, *, migrated: boo
         yield address
     finally:
         if ON_CLUSTER and server is None:
-            await drop(address)
+            await drop_database(address)
         else:
             name = urlsplit(address).path[1:]
             await _run(server or await database(), f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')

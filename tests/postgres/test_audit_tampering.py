@@ -23,7 +23,7 @@ from domain.kernel.tenancy import Actor, Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.postgres.databases import database_alone
 from tests.support import builders
-from tests.support.forkserver import joinery
+from tests.support.forkserver import run_joinery
 from tests.tenancy.world import OPERATIONS, World, call_operation, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -63,7 +63,7 @@ class Place:
     def verified(self, *words: str) -> tuple[int, Any]:
         """What the command says, and its exit status."""
         settings = {"JOINERY_DATABASE_URL": self.address, "JOINERY_SECRET": SECRET}
-        done = joinery("audit", "verify", *words, "--json", env=settings)
+        done = run_joinery("audit", "verify", *words, "--json", env=settings)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)
 

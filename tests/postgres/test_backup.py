@@ -27,7 +27,7 @@ from entrypoints.backup.contents import BackupManifest
 from ports.objects import ObjectStore
 from tests.contract.test_objects import s3_endpoint  # noqa: F401  the fixture
 from tests.postgres.databases import database_alone, fresh_database
-from tests.support.postgres import at_hand, database
+from tests.support.postgres import database, is_available
 from tests.tenancy.schema import filled, tenant_tables
 
 pytestmark = pytest.mark.asyncio
@@ -38,7 +38,7 @@ KEYS = [f"snapshots/org_1/live/{n}" for n in range(3)] + ["snapshots/org_1/live"
 @pytest_asyncio.fixture(params=["embedded", "server"])
 async def source(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A database with a row of every kind, on either server."""
-    if request.param == "server" and not await at_hand():
+    if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
     async with database_alone("from", await database(request.param)) as address:
         await _fill(address)
@@ -48,7 +48,7 @@ async def source(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 @pytest_asyncio.fixture
 async def targets() -> AsyncIterator[list[str]]:
     """Empty databases on every server that there is."""
-    servers = [await database(), *([await database("server")] if await at_hand() else [])]
+    servers = [await database(), *([await database("server")] if await is_available() else [])]
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(database_alone("to", server, migrated=False)) for server in servers]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from adapters.postgres.nodes.connections import connect
-from tests.support.postgres import MACHINES_OWN, at_hand, database
+from tests.support.postgres import MACHINES_OWN, database, is_available
 
 pytestmark = pytest.mark.asyncio
 SHOWN = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
@@ -29,7 +29,7 @@ async def test_settings_of_the_address_take_precedence() -> None:
 
 
 async def test_their_side() -> None:
-    if not await at_hand():
+    if not await is_available():
         pytest.skip("no server at hand over TCP")
     async with await connect(MACHINES_OWN, "a test") as connection:
         if connection.info.host.startswith("/"):

@@ -18,7 +18,7 @@ from domain.matching.model import MergeFilter
 from domain.matching.ports import MergeStore
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.merged_catalogues import Shop, any_two
+from tests.support.merged_catalogues import MergedCatalogue, choose_pair
 from tests.support.postgres import postgres_backend
 
 pytestmark = pytest.mark.asyncio
@@ -31,38 +31,38 @@ async def backend() -> AsyncIterator[Backend]:
         yield made
 
 
-async def _write(shop: Shop, number: int) -> None:
+async def _write(shop: MergedCatalogue, number: int) -> None:
     """One source says something new again and again."""
     dice, source = random.Random(number), shop.sources[number]
     keys = [product.key for product in shop.products if product.source == source.id]
     for turn in range(ROUNDS):
         if dice.random() < 0.5:
-            await shop.price(source, dice.choice(keys), 1000 + turn)
+            await shop.change_price(source, dice.choice(keys), 1000 + turn)
         else:
-            await shop.state(source, dice.choice(keys), title=f"Title {number} {turn}")
+            await shop.change_product(source, dice.choice(keys), title=f"Title {number} {turn}")
 
 
-async def _merge(shop: Shop, number: int) -> None:
+async def _merge(shop: MergedCatalogue, number: int) -> None:
     dice = random.Random(100 + number)
     for _ in range(ROUNDS):
         try:
-            if dice.random() < 0.6 and (two := any_two(dice, shop.products)) is not None:
-                await shop.merge(*two)
+            if dice.random() < 0.6 and (two := choose_pair(dice, shop.products)) is not None:
+                await shop.merge_variants(*two)
             else:
                 async with shop.uow.begin_reading(shop.tenant) as tx:
                     page = await tx[MergeStore].list_merges(MergeFilter(status="applied"), PageRequest(limit=100))
                 if page.items:
-                    await shop.undo(dice.choice(page.items))
+                    await shop.undo_merge(dice.choice(page.items))
         except Conflict:
             continue
 
 
 async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> None:
-    shop = Shop(backend.uow, await backend.tenant())
+    shop = MergedCatalogue(backend.uow, await backend.tenant())
     for number in range(3):
-        source = await shop.source()
+        source = await shop.create_source()
         for item in range(4):
-            await shop.load(source, f"{number}{item}", "red", "blue")
+            await shop.load_product(source, f"{number}{item}", "red", "blue")
     await asyncio.gather(*(_write(shop, number) for number in range(3)), *(_merge(shop, number) for number in range(2)))
     ids = [product.id for product in shop.products]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -74,7 +74,7 @@ async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> No
     assert documents == {
         id: JsonCatalogueRendering().render_merged_product(product, merged) for id, product in seen.products.items()
     }
-    listed = await shop.offers()
+    listed = await shop.list_offers()
     assert listed == {
         offer.id: (variant.id, product.id)
         for product in seen.products.values()

@@ -31,7 +31,7 @@ from domain.webhooks.ports import WebhookStore
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
-from tests.support.postgres import at_hand, database
+from tests.support.postgres import database, is_available
 
 pytestmark = pytest.mark.asyncio
 TODAY = datetime.now(UTC).date()
@@ -93,7 +93,7 @@ class Place:
 @pytest_asyncio.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.soak)])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """On the embedded server and on the machine's own."""
-    if request.param == "server" and not await at_hand():
+    if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
     async with database_alone("days", await database(request.param)) as address:
         pool = Pool(address, size=4)

@@ -37,7 +37,7 @@ async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
                 for product in products:
                     for number in range(VARIANTS):
                         builders.offer(builders.variant(product, f"{product.key}-{number}"))
-                await catalogues.add(uow, tenant, *products)
+                await catalogues.add_products(uow, tenant, *products)
             yield uow, tenant, sources[0].id
         finally:
             await pool.close()

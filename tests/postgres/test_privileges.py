@@ -19,7 +19,7 @@ from adapters.postgres.schema_migrations import load_migrations, migrate, read_c
 from domain.kernel.tenancy import Tenant
 from ports.maintenance import Maintenance
 from tests.postgres.databases import database_alone
-from tests.support.postgres import at_hand, database
+from tests.support.postgres import database, is_available
 from tests.tenancy.world import serving
 
 pytestmark = pytest.mark.asyncio
@@ -171,7 +171,7 @@ FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN (
 @pytest_asyncio.fixture(params=["embedded", "server"])
 async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A migrated database, on the embedded server and on the machine's own; its days were made."""
-    if request.param == "server" and not await at_hand():
+    if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
     async with database_alone("rights", await database(request.param)) as made:
         pool = Pool(made, size=1)

@@ -15,15 +15,15 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, list_missing_grants
 from adapters.postgres.schema_migrations import MigrationError, PostgresSchemaCheck, migrate
 from entrypoints.cli.main import main
-from tests.flows.feeds import record
-from tests.flows.stage import Stage, eventually
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ServiceProcesses, wait_until
 from tests.postgres.databases import fresh_database
 
 LOGIN = "joinery_run"
 
 
 @pytest.fixture
-def owned(tmp_path: Path) -> Iterator[Stage]:
+def owned(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """A stage whose processes log in as joinery_run, and the scheduler's upkeep as the owner."""
     owner = asyncio.run(fresh_database("separate"))
     with psycopg.connect(owner, autocommit=True) as connection:
@@ -31,7 +31,7 @@ def owned(tmp_path: Path) -> Iterator[Stage]:
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(LOGIN)))
         for role in (APP, SYSTEM, OPERATOR):
             connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(LOGIN)))
-    stage = Stage(
+    stage = ServiceProcesses(
         owner,
         tmp_path,
         {"JOINERY_DATABASE_URL": make_conninfo(owner, user=LOGIN), "JOINERY_MIGRATE_DATABASE_URL": owner},
@@ -40,24 +40,24 @@ def owned(tmp_path: Path) -> Iterator[Stage]:
     stage.stop()
 
 
-def test_the_service_works_without_owning_its_schema(owned: Stage) -> None:
+def test_the_service_works_without_owning_its_schema(owned: ServiceProcesses) -> None:
     processes = {"JOINERY_MIGRATE_DATABASE_URL": ""}
     owned.start("api", **processes)
     owned.start("worker", **processes)
     owned.start("scheduler")
-    tenancy = owned.organisation()  # its key is written by the login itself, as processes write it
-    eventually(tenancy.api.is_ready, "the API is ready", within=40)
+    tenancy = owned.create_organisation()  # its key is written by the login itself, as processes write it
+    wait_until(tenancy.api.is_ready, "the API is ready", within=40)
     api = tenancy.api
-    source = api.source("push", config={"currency": "usd"})
-    run = api.push(source, [record("A1")])["id"]
-    assert api.ended(run)["status"] == "succeeded"
+    source = api.create_source("push", config={"currency": "usd"})
+    run = api.push(source, [build_record("A1")])["id"]
+    assert api.wait_for_end(run)["status"] == "succeeded"
     assert api.get("/v1/products")["data"]
     with psycopg.connect(owned.env["JOINERY_DATABASE_URL"], autocommit=True) as login:
         for statement in ("CREATE TABLE mine (a integer)", "DROP TABLE sources", "ALTER TABLE runs ADD COLUMN a text"):
             with pytest.raises(errors.InsufficientPrivilege):
                 login.execute(statement.encode())
     for name in ("api", "worker", "scheduler"):
-        assert "permission denied" not in owned.log(name).read_text()
+        assert "permission denied" not in owned.log_path(name).read_text()
 
 
 def test_an_owner_that_administers_the_roles_works_as_them() -> None:
@@ -106,7 +106,7 @@ def test_a_login_without_privileges_learns_what_to_grant() -> None:
 
 
 def test_commands_of_the_owner_are_refused_in_one_sentence(
-    owned: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    owned: ServiceProcesses, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in (owned.env | {"JOINERY_MIGRATE_DATABASE_URL": ""}).items():
         monkeypatch.setenv(name, value)
@@ -119,7 +119,7 @@ def test_commands_of_the_owner_are_refused_in_one_sentence(
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 0
 
 
-def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(owned: Stage) -> None:
+def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(owned: ServiceProcesses) -> None:
     with pytest.raises(MigrationError) as refused:
         asyncio.run(migrate(owned.env["JOINERY_DATABASE_URL"]))
     message = str(refused.value)

@@ -55,7 +55,7 @@ def near(pixel: object, wanted: tuple[int, int, int], by: int = 24) -> bool:
 
 async def test_the_formats_that_are_taken(converter: ProcessImageConverter, tmp_path: Path) -> None:
     for format, options in (("JPEG", {"quality": 95}), ("PNG", {}), ("GIF", {}), ("WEBP", {"lossless": True})):
-        content = images.file_of(images.picture(), format, **options)
+        content = images.encode_image(images.build_image(), format, **options)
         converted, image = await made_of(converter, tmp_path, content)
         assert size_of(converted) == (60, 40), format
         assert near(image.getpixel((5, 5)), (255, 255, 255)) and near(image.getpixel((55, 35)), (200, 30, 30)), format
@@ -63,7 +63,7 @@ async def test_the_formats_that_are_taken(converter: ProcessImageConverter, tmp_
 
 
 async def test_large_ones_are_made_smaller(converter: ProcessImageConverter, tmp_path: Path) -> None:
-    converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(5000, 2500)))
+    converted, _ = await made_of(converter, tmp_path, images.encode_image(images.build_image(5000, 2500)))
     assert size_of(converted) == (2048, 1024)
     assert smaller(converted) == [(320, 160), (960, 480)]
 
@@ -82,7 +82,7 @@ async def test_large_ones_are_made_smaller(converter: ProcessImageConverter, tmp
 async def test_smaller_copies_are_added_and_none_larger(
     converter: ProcessImageConverter, tmp_path: Path, width: int, height: int, wanted: list[tuple[int, int]]
 ) -> None:
-    content = images.file_of(images.picture(width, height), "PNG")
+    content = images.encode_image(images.build_image(width, height), "PNG")
     converted, _ = await made_of(converter, tmp_path, content)
     assert [max(size) for size in smaller(converted)] == [max(size) for size in wanted]
     assert [min(size) for size in smaller(converted)] == pytest.approx([min(size) for size in wanted], abs=1)
@@ -91,12 +91,12 @@ async def test_smaller_copies_are_added_and_none_larger(
 
 
 async def test_smaller_ones_are_the_same_picture(converter: ProcessImageConverter, tmp_path: Path) -> None:
-    converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(1200, 800)))
+    converted, _ = await made_of(converter, tmp_path, images.encode_image(images.build_image(1200, 800)))
     for file in converted.renditions:
         image = Image.open(file.path).convert("RGB")
         assert near(image.getpixel((9, 9)), (255, 255, 255))
         assert near(image.getpixel((file.width - 9, file.height - 9)), (200, 30, 30))
-    clear = images.file_of(Image.new("RGBA", (1200, 800), (255, 0, 0, 0)), "PNG")
+    clear = images.encode_image(Image.new("RGBA", (1200, 800), (255, 0, 0, 0)), "PNG")
     converted, _ = await made_of(converter, tmp_path, clear)
     assert all(Image.open(one.path).convert("RGBA").getpixel((5, 5))[3] == 0 for one in converted.renditions)  # type: ignore[index]
 
@@ -105,34 +105,34 @@ async def test_smaller_ones_are_the_same_picture(converter: ProcessImageConverte
 async def test_images_are_rotated_by_their_orientation(
     converter: ProcessImageConverter, tmp_path: Path, orientation: int, white: tuple[int, int]
 ) -> None:
-    converted, image = await made_of(converter, tmp_path, images.turned(orientation))
+    converted, image = await made_of(converter, tmp_path, images.build_rotated_jpeg(orientation))
     assert size_of(converted) == ((60, 40) if orientation in (1, 3) else (40, 60))
     assert near(image.getpixel(white), (255, 255, 255))
 
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP"])
 async def test_the_first_picture_of_an_animation(converter: ProcessImageConverter, tmp_path: Path, format: str) -> None:
-    _, image = await made_of(converter, tmp_path, images.animated(format))
+    _, image = await made_of(converter, tmp_path, images.build_animation(format))
     assert near(image.getpixel((15, 10)), (255, 0, 0)) and getattr(image, "n_frames", 1) == 1
 
 
 async def test_colours(converter: ProcessImageConverter, tmp_path: Path) -> None:
-    cmyk = images.file_of(Image.new("CMYK", (30, 20), (0, 255, 255, 0)), "JPEG", quality=95)
+    cmyk = images.encode_image(Image.new("CMYK", (30, 20), (0, 255, 255, 0)), "JPEG", quality=95)
     _, image = await made_of(converter, tmp_path, cmyk)
     assert near(image.getpixel((9, 9)), (255, 0, 0))
-    _, image = await made_of(converter, tmp_path, images.file_of(Image.new("I;16", (30, 20), 0x8000), "PNG"))
+    _, image = await made_of(converter, tmp_path, images.encode_image(Image.new("I;16", (30, 20), 0x8000), "PNG"))
     assert near(image.getpixel((9, 9)), (128, 128, 128)), "sixteen bits are scaled, not cut off"
     for profile in (None, b"no profile at all", bytes(200)):
-        _, image = await made_of(converter, tmp_path, images.profiled(profile))
+        _, image = await made_of(converter, tmp_path, images.build_profiled_jpeg(profile))
         assert near(image.getpixel((55, 35)), (0, 0, 99))
     lab = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
-    _, image = await made_of(converter, tmp_path, images.profiled(lab))
+    _, image = await made_of(converter, tmp_path, images.build_profiled_jpeg(lab))
     assert near(image.getpixel((55, 35)), (0, 0, 99)), "a profile of another kind is passed over"
 
 
 async def test_what_is_clear_stays_clear(converter: ProcessImageConverter, tmp_path: Path) -> None:
     clear = Image.new("RGBA", (30, 20), (255, 0, 0, 0))
-    for content in (images.file_of(clear, "PNG"), images.file_of(clear.quantize(), "PNG")):
+    for content in (images.encode_image(clear, "PNG"), images.encode_image(clear.quantize(), "PNG")):
         converted, _ = await made_of(converter, tmp_path, content)
         assert Image.open(converted.file.path).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
 
@@ -144,24 +144,26 @@ async def test_what_is_clear_stays_clear(converter: ProcessImageConverter, tmp_p
         (images.HTML, "not a readable image"),
         (b"", "not a readable image"),
         (b"\xff\xd8\xff", "not a readable image"),
-        (images.jpeg()[:-200], "damaged"),
-        (images.file_of(images.picture(), "PNG")[:-60], "damaged"),
-        (images.file_of(images.picture(), "TIFF"), "not a readable image"),
-        (images.png_of(20_000, 10_000), "200000000|20000 × 10000"),
-        (images.png_of(2**31 - 1, 2**31 - 1), "not a readable image|pixels"),
-        (images.png_of(100, 100, b"short"), "damaged"),
-        (images.text_bomb(), "damaged|memory|cannot"),
+        (images.build_jpeg()[:-200], "damaged"),
+        (images.encode_image(images.build_image(), "PNG")[:-60], "damaged"),
+        (images.encode_image(images.build_image(), "TIFF"), "not a readable image"),
+        (images.build_png(20_000, 10_000), "200000000|20000 × 10000"),
+        (images.build_png(2**31 - 1, 2**31 - 1), "not a readable image|pixels"),
+        (images.build_png(100, 100, b"short"), "damaged"),
+        (images.build_text_bomb(), "damaged|memory|cannot"),
     ],
     ids=["svg", "html", "empty", "head", "jpeg", "png", "tiff", "200 megapixels", "huge", "short", "text bomb"],
 )
 async def test_what_is_refused(converter: ProcessImageConverter, tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(ImageRefused, match=reason):
         await made_of(converter, tmp_path, content)
-    assert (await made_of(converter, tmp_path, images.jpeg()))[0].file.width == 60, "the next one is none the worse"
+    assert (await made_of(converter, tmp_path, images.build_jpeg()))[0].file.width == 60, (
+        "the next one is none the worse"
+    )
 
 
 async def test_memory_and_time_are_bounded(tmp_path: Path) -> None:
-    content = images.bomb()
+    content = images.build_png_bomb()
     assert len(content) < 1 << 20
     small = ProcessImageConverter(command(memory=256), max_conversions=1)
     try:
@@ -181,7 +183,7 @@ async def test_several_at_once_and_a_server_that_died(converter: ProcessImageCon
     async def one(number: int) -> int:
         folder = tmp_path / str(number)
         folder.mkdir()
-        return (await made_of(converter, folder, images.jpeg(number)))[0].file.width
+        return (await made_of(converter, folder, images.build_jpeg(number)))[0].file.width
 
     assert await asyncio.gather(*(one(number) for number in range(5))) == [60] * 5
     await converter.close()

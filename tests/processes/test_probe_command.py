@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from entrypoints.cli.main import main
-from tests.flows.feeds import FeedServer, catalogue, feed_server
-from tests.flows.stage import FEEDS, ROOT
+from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
+from tests.flows.service_processes import FEEDS, ROOT
 
 
 @pytest.fixture
@@ -16,13 +16,13 @@ def vendor(monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
     monkeypatch.setenv("JOINERY_ALLOW_PRIVATE_HOSTS", FEEDS)
     monkeypatch.setenv("JOINERY_PLUGINS", str(ROOT / "plugins.toml"))
     monkeypatch.delenv("JOINERY_DATABASE_URL", raising=False)
-    with feed_server() as served:
+    with serve_feeds() as served:
         served.serve("/robots.txt", b"User-agent: *\nDisallow: /hidden\n", content_type="text/plain")
         yield served
 
 
 def test_a_file_in_a_few_lines(vendor: FeedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    url = vendor.serve("/feed.csv", catalogue(2))
+    url = vendor.serve("/feed.csv", build_catalogue(2))
     assert main(["probe", url]) == 0
     output = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
     assert output["site"] == url and output["estimate"].startswith("low effort to connect, reading method file")

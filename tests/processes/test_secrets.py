@@ -19,11 +19,11 @@ import pytest
 from adapters.aesgcm import AesGcmVault
 from entrypoints.up.directory import read_run_file
 from entrypoints.up.process import create_child_setup
-from tests.flows.api import Api
-from tests.flows.feeds import FeedServer, catalogue, feed_server
-from tests.flows.stage import FEEDS, ROOT, Stage, eventually, free_port
+from tests.flows.api_client import ApiClient
+from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
+from tests.flows.service_processes import FEEDS, ROOT, ServiceProcesses, free_port, wait_until
 from tests.postgres.databases import fresh_database
-from tests.support.forkserver import joinery
+from tests.support.forkserver import run_joinery
 
 CREDENTIALS = {"token": "Geheim-7f6e5d4c3b"}
 TABLES = (
@@ -74,7 +74,7 @@ class Directory:
 
     def joinery(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """One command on it."""
-        return joinery(*words, "--data-dir", str(self.path))
+        return run_joinery(*words, "--data-dir", str(self.path))
 
     def secrets(self) -> list[str]:
         """What it keeps."""
@@ -117,14 +117,14 @@ class Customer:
     log_cursor: str = ""
 
     @property
-    def api(self) -> Api:
+    def api(self) -> ApiClient:
         """The client."""
-        return Api(self.port, self.secret)
+        return ApiClient(self.port, self.secret)
 
     def settle(self, url: str) -> None:
         """Connect a source that signs in and an endpoint whose secret is being rotated; keep cursors."""
         for number in range(2):
-            self.source = self.api.source("url", config={"url": url}, name=f"Source {number}")
+            self.source = self.api.create_source("url", config={"url": url}, name=f"Source {number}")
         stored = self.api.call("PUT", f"/v1/sources/{self.source}/credentials", {"credentials": CREDENTIALS})
         assert stored.status == 200, stored.body
         body = {"url": "https://receiver.example/", "event_types": ["*"]}
@@ -135,7 +135,7 @@ class Customer:
 
     def announce(self) -> Any:
         """An upload with its signed link."""
-        files = self.api.source("file")
+        files = self.api.create_source("file")
         body = {"filename": "a.csv", "content_type": "text/csv", "bytes": 5}
         return self.api.post(f"/v1/sources/{files}/uploads", body)
 
@@ -155,14 +155,14 @@ class Customer:
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
     """Where feeds are."""
-    with feed_server() as served:
+    with serve_feeds() as served:
         yield served
 
 
 def customer(port: int, made: Any, feeds: FeedServer) -> Customer:
     """A customer with that key, at home."""
     one = Customer(port, made["secret"], feeds)
-    one.settle(feeds.serve("/feed.csv", catalogue(2)))
+    one.settle(feeds.serve("/feed.csv", build_catalogue(2)))
     return one
 
 
@@ -202,10 +202,10 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
 
         data.restart()
         one.notices_nothing()
-        assert one.api.put(upload["target"], b"SKU\nA").status in (200, 201, 204)
+        assert one.api.put_file(upload["target"], b"SKU\nA").status in (200, 201, 204)
         assert data.joinery("secret", "retire").returncode == 1
         data.restart()  # in the middle of it
-        eventually(lambda: retired(data.joinery("secret", "retire")), "the former secrets are retired", 90, every=1)
+        wait_until(lambda: retired(data.joinery("secret", "retire")), "the former secrets are retired", 90, every=1)
         one.notices_nothing()
         assert data.secrets() == [third]
         signing = [AesGcmVault(third).decrypt(box, owner) for table, owner, box in data.values() if "webhook" in table]
@@ -215,11 +215,11 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
         upload = one.announce()
         data.restart()
         one.notices_nothing()
-        assert one.api.put(upload["target"], b"SKU\nA").status in (200, 201, 204)
+        assert one.api.put_file(upload["target"], b"SKU\nA").status in (200, 201, 204)
         env = read_run_file(data.path)
         assert env["JOINERY_SECRET"] == third and not env["JOINERY_SECRET_FORMER"]
         for former in (first, second):
-            alone = joinery("secret", "status", env={**env, "JOINERY_SECRET": former})
+            alone = run_joinery("secret", "status", env={**env, "JOINERY_SECRET": former})
             assert alone.returncode == 1 and "is not available" in alone.stderr, alone
             assert opens(former, data.values()) == 0
 
@@ -232,15 +232,15 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
     """What either seals or signs, the other one opens, for as long as both are there."""
     both = {"JOINERY_SECRET": NEW, "JOINERY_SECRET_FORMER": OLD}
     port = free_port()
-    stage = Stage(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
+    stage = ServiceProcesses(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
     try:
-        api, old = stage.api(), stage.organisation()
+        api, old = stage.start_api(), stage.create_organisation()
         stage.start("worker")
         stage.start("scheduler", **both)
         fresh = stage.start("api", **both, JOINERY_PORT=str(port))
-        eventually(lambda: Api(port, None).is_ready(), "the other API is ready", 40)
+        wait_until(lambda: ApiClient(port, None).is_ready(), "the other API is ready", 40)
         at_old = customer(stage.port, {"secret": old.api.secret}, feeds)
-        at_new = customer(port, {"secret": stage.organisation().api.secret}, feeds)
+        at_new = customer(port, {"secret": stage.create_organisation().api.secret}, feeds)
         until = time.monotonic() + 20
         while time.monotonic() < until:
             for port_, one in ((port, at_old), (stage.port, at_new)):
@@ -248,21 +248,24 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
             run = old.api.pull(at_old.source)
             assert run["status"] == "succeeded", run
             time.sleep(1)
-        refused = joinery("secret", "retire", env={**stage.env, **both})
+        refused = run_joinery("secret", "retire", env={**stage.env, **both})
         assert refused.returncode == 1 and "without the current secret" in refused.stderr
 
-        for process in (api, *[one for one in stage.running if one is not fresh and one is not api][:1]):
+        for process in (api, *[one for one in stage.processes if one is not fresh and one is not api][:1]):
             stage.stop(process)  # the old API and the old worker
-        eventually(
-            lambda: retired(joinery("secret", "retire", env={**stage.env, **both})), "nothing needs the old one", 90, 1
+        wait_until(
+            lambda: retired(run_joinery("secret", "retire", env={**stage.env, **both})),
+            "nothing needs the old one",
+            90,
+            1,
         )
         for one in (at_old, at_new):
             Customer(**{**one.__dict__, "port": port}).notices_nothing()
-        late = joinery("key", "create", "--org", old.organisation.id, "--mode", "live", env=stage.env)
+        late = run_joinery("key", "create", "--org", old.organisation.id, "--mode", "live", env=stage.env)
         assert late.returncode == 1 and "JOINERY_SECRET_FORMER" in late.stderr, "old settings are refused from now on"
         stage.stop(fresh)
         stage.env["JOINERY_SECRET"] = NEW
-        stage.api()
+        stage.start_api()
         for one in (at_old, at_new):
             Customer(**{**one.__dict__, "port": stage.port}).notices_nothing()
     finally:

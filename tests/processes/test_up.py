@@ -16,7 +16,7 @@ import pytest
 from entrypoints.errors import UpError
 from entrypoints.up.directory import read_run_file
 
-STANDINS = Path(__file__).with_name("standins.py")
+FAKE_SERVICES = Path(__file__).with_name("fake_services.py")
 
 
 class Up:
@@ -25,7 +25,7 @@ class Up:
     def __init__(self, data: Path, port: int = 0, kind: str = "usual", **env: str) -> None:
         self.data = data
         self.process = subprocess.Popen(
-            [sys.executable, str(STANDINS), str(data), str(port), kind],
+            [sys.executable, str(FAKE_SERVICES), str(data), str(port), kind],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

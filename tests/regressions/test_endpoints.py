@@ -20,7 +20,7 @@ from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 from tests.support.memory.messages import MemorySignals
-from tests.support.network import relay
+from tests.support.network import relay_events
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,7 +44,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
                 await tx[EventLog].append(
                     [builders.event("src_1", catalogue="cat_1", is_published=True) for _ in range(5)]
                 )
-            await relay(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
+            await relay_events(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
             service = WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
             begun = asyncio.Barrier(2)
 

@@ -53,7 +53,7 @@ async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, t
     by_word = made(5, 10, "Chair", "X")
     others = made(30, 20, "Table", "X")
     for product in (*by_code, *by_word, *others):
-        await catalogues.add(backend.uow, tenant, product)
+        await catalogues.add_products(backend.uow, tenant, product)
     fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
     found = [document.id for document in await walk(fetch, 3)]
     assert sorted(found) == sorted(product.id for product in (*by_code, *by_word))
@@ -68,7 +68,7 @@ async def test_a_list_read_while_others_change(
     wanted = made(12, 0, "Chair", "X")
     others = made(30, 20, "Table", "X")
     for product in (*wanted, *others):
-        await catalogues.add(backend.uow, tenant, product)
+        await catalogues.add_products(backend.uow, tenant, product)
     fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
     from adapters.postgres.catalogue import PostgresCatalogueStore
 

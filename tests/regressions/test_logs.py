@@ -11,7 +11,7 @@ from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import bounds_of, ids, written
 from tests.contract.test_network import published
 from tests.support.backend import Backend
-from tests.support.log_changes import grant
+from tests.support.log_changes import grant_licence
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
@@ -23,7 +23,7 @@ async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Bac
     delivery (whose events are released and read again) lost events later in its window.
     """
     owner, catalogue = await backend.tenant(), new_id("cat")
-    await grant(backend.pool, owner, catalogue, tenant.org)
+    await grant_licence(backend.pool, owner, catalogue, tenant.org)
     start = (await bounds_of(backend, NETWORK)).last
     made = await published(backend, owner, catalogue, 2_300)
     await backend.relay(owner)

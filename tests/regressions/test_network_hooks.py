@@ -11,7 +11,7 @@ from tests.contract.desk import Desk, settled, until
 from tests.contract.test_event_reader import bounds_of
 from tests.contract.test_network import published
 from tests.support.backend import Backend
-from tests.support.log_changes import forget, grant
+from tests.support.log_changes import delete_events, grant_licence
 
 pytestmark = pytest.mark.asyncio
 NETWORK = get_network_tenant(True)
@@ -26,7 +26,7 @@ async def desk(backend: Backend, tenant: Tenant) -> Desk:
 async def goes_back(backend: Backend, first: int, *owners: Tenant) -> None:
     """The network's log loses its events from there on, and with them where the owners were; an epoch begins."""
     bounds = await bounds_of(backend, NETWORK)
-    await forget(backend.pool, NETWORK, first)
+    await delete_events(backend.pool, NETWORK, first)
     async with backend.pool.connect_as_owner() as link:
         orgs = [owner.org for owner in owners]
         await link.cursor.execute("DELETE FROM network_checkpoints WHERE owner = ANY(%s)", (orgs,))
@@ -45,7 +45,7 @@ async def test_a_new_event_where_another_one_was_delivered(desk: Desk) -> None:
     backend = desk.backend
     first, second = await backend.tenant(), await backend.tenant()
     for owner in (first, second):
-        await grant(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
+        await grant_licence(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
     await published(backend, first, f"cat_{first.org}")  # so that the log has an epoch
     await relay(backend, first)
     endpoint = await desk.endpoint()
@@ -73,7 +73,7 @@ async def test_what_waits_is_not_mistaken_for_what_is_there_now(desk: Desk) -> N
     backend = desk.backend
     owner, other = await backend.tenant(), await backend.tenant()
     for one in (owner, other):
-        await grant(backend.pool, one, f"cat_{one.org}", desk.tenant.org)
+        await grant_licence(backend.pool, one, f"cat_{one.org}", desk.tenant.org)
     await published(backend, owner, f"cat_{owner.org}")
     await relay(backend, owner)
     endpoint = await desk.endpoint()
@@ -106,7 +106,7 @@ async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
     """
     backend = desk.backend
     owner = await backend.tenant()
-    await grant(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
+    await grant_licence(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
     await published(backend, owner, f"cat_{owner.org}")
     await relay(backend, owner)
     endpoint = await desk.endpoint()

@@ -14,8 +14,8 @@ from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import bounds_of
 from tests.contract.test_network import published, shown
 from tests.support.backend import Backend
-from tests.support.log_changes import grant
-from tests.support.logs import START, Log, running
+from tests.support.log_changes import grant_licence
+from tests.support.logs import START, TailedLog, run_log
 
 pytestmark = pytest.mark.asyncio
 
@@ -24,12 +24,12 @@ async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
     """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
     It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_CheckpointConflict` again, and spins for ever, for all owners.
     """
-    log = Log()
+    log = TailedLog()
     relay = NetworkRelay(log.network, log.signals)
     await log.write(tenant=log.tenant, catalogue="cat_1", is_published=True)
     await relay.copy_new_events(await log.network.list_publishers())
     del log.store.checkpoints[get_network_tenant(True)][log.tenant]
-    log.forget(1, get_network_tenant(True))
+    log.delete_events(1, get_network_tenant(True))
     await log.write(tenant=log.tenant, catalogue="cat_1", is_published=True)
     attempts = 0
     append = log.network.append
@@ -52,8 +52,8 @@ async def test_a_publisher_of_many_events_delays_no_other(backend: Backend, tena
     required).
     """
     big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
-    await grant(backend.pool, big, catalogues[0], tenant.org)
-    await grant(backend.pool, small, catalogues[1], tenant.org)
+    await grant_licence(backend.pool, big, catalogues[0], tenant.org)
+    await grant_licence(backend.pool, small, catalogues[1], tenant.org)
     start = (await bounds_of(backend, get_network_tenant(True))).end
     await published(backend, big, catalogues[0], 3_000)
     [one] = await published(backend, small, catalogues[1])
@@ -69,17 +69,17 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
     """Expected: 410. The network's log went back, from 6 to 3, and has grown again. A cursor that stands behind a bounded look
     has no time; a long poll of who is at the end of its own log (as it is known) never compares the epoch, and misses 4 to 6.
     """
-    async with running() as log:
+    async with run_log() as log:
         owner = Tenant(new_id("org"), True)
-        log.grant(owner, "cat_1", log.tenant.org)
+        log.grant_licence(owner, "cat_1", log.tenant.org)
         await log.write()
         await log.write(6, owner, catalogue="cat_1", is_published=True)
-        await log.relay()
-        end = await log.end()
-        log.forget(4, get_network_tenant(True))
+        await log.relay_events()
+        end_positions = await log.end_positions()
+        log.delete_events(4, get_network_tenant(True))
         await log.events.begin_epoch(get_network_tenant(True), end.network)
         await log.write(6, owner, catalogue="cat_1", is_published=True)
-        await log.relay()
+        await log.relay_events()
         lost = FeedPosition(end.own, LogPosition(end.network.epoch, 6))
         await log.service.find_end(log.tenant)  # anybody's request: the end of the own log is known
         from domain.changes.model import EventFilter
@@ -94,7 +94,7 @@ async def test_a_client_that_disconnects_during_a_query_leaves_nothing_behind() 
     """Expected: nothing is followed any more. A client that disconnected during the query of the network's bounds (5 s of an
     unavailable node) left its part of the own log behind: the channel was read and swept as long as the process ran.
     """
-    async with running() as log:
+    async with run_log() as log:
         bounds, started = log.events.query_bounds, asyncio.Event()
 
         async def slow(logs: Any) -> Any:
@@ -120,7 +120,7 @@ async def test_an_owner_whose_log_cannot_be_read_delays_no_other() -> None:
     """Expected: what others publish is copied. One owner's log that could not be read (a node that times out, a damaged page)
     made the whole round fail, each time, in the same order: the network stood still for everybody.
     """
-    log = Log()
+    log = TailedLog()
     bad, good = Tenant(new_id("org"), True), Tenant(new_id("org"), True)
     await log.write(tenant=bad, catalogue="cat_1", is_published=True)
     await log.write(tenant=good, catalogue="cat_2", is_published=True)
@@ -138,4 +138,4 @@ async def test_an_owner_whose_log_cannot_be_read_delays_no_other() -> None:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert (await log.end()).network.position == 1
+    assert (await log.end_positions()).network.position == 1

@@ -31,7 +31,7 @@ from ports.signals import Signals
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.memory.tracing import MemoryTracing
-from tests.support.network import relay
+from tests.support.network import relay_events
 
 
 async def _served(org: str) -> bool:
@@ -98,7 +98,7 @@ class Backend:
 
     async def relay(self, *owners: Tenant) -> None:
         """Copy the events that the owners have published so far to the network logs."""
-        await relay(self.network, self.signals, owners)
+        await relay_events(self.network, self.signals, owners)
 
     async def tenant(self, *, livemode: bool = True) -> Tenant:
         """A new organisation's tenant."""

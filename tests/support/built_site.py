@@ -9,18 +9,18 @@ from pathlib import Path
 from entrypoints.site.site import BUILT_FOLDER, POLICY_FILE, Site
 
 ROOT = Path(__file__).parents[2]
-_MADE_OF = ("docs", "adapters/api_json", "entrypoints/areas", "entrypoints/operations", "entrypoints/site")
+_INPUTS = ("docs", "adapters/api_json", "entrypoints/areas", "entrypoints/operations", "entrypoints/site")
 BASE_URL, DOCS_URL = "https://api.joinery.test", "https://docs.joinery.test"
 
 
 @cache
-def site() -> Site:
+def build_site() -> Site:
     """Return the site, which is built once, even if several processes request it."""
     with (ROOT / ".site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made_of = [
             path
-            for folder in _MADE_OF
+            for folder in _INPUTS
             for path in (ROOT / folder).rglob("*.*")
             if not {BUILT_FOLDER, "__pycache__"} & {*path.parents, path.parent.name}
         ]

@@ -22,12 +22,12 @@ GTINS = ("4006381333931", "04006381333931", "96385074", "00000096385074", "01234
 LOCATIONS = ("main", "east")
 
 
-def whole(source: str, stream: Stream = Stream.CATALOGUE) -> SlotRange:
+def full_key_range(source: str, stream: Stream = Stream.CATALOGUE) -> SlotRange:
     """Every slot of the source's stream."""
     return SlotRange(source, stream, 0, SLOT_COUNT)
 
 
-def batch_of(*products: Product) -> Batch:
+def build_batch(*products: Product) -> Batch:
     """A batch that adds the products whole."""
     batch = Batch(new_products=list(products), touched={product.id: product for product in products})
     batch.new_variants = [variant for product in products for variant in product.variants]
@@ -35,7 +35,7 @@ def batch_of(*products: Product) -> Batch:
     return batch
 
 
-async def store(
+async def store_batch(
     uow: UnitOfWork, tenant: Tenant, batch: Batch, key_range: SlotRange, now: datetime = builders.MOMENT
 ) -> None:
     """Write the batch in a transaction of its own."""
@@ -43,10 +43,12 @@ async def store(
         await tx[CatalogueStore].save_batch(key_range, batch, now)
 
 
-async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT) -> list[Product]:
+async def add_products(
+    uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT
+) -> list[Product]:
     """Add whole products of one source; answers plain copies as the store should hold them."""
     copies = copy.deepcopy(list(products))
-    await store(uow, tenant, batch_of(*products), whole(products[0].source), now)
+    await store_batch(uow, tenant, build_batch(*products), full_key_range(products[0].source), now)
     for product in copies:
         product.updated_at = now
         product.variants.sort(key=lambda variant: variant.id)
@@ -58,7 +60,7 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
     return copies
 
 
-async def pictured(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "https://a.example/1.jpg") -> Image:
+async def add_image(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "https://a.example/1.jpg") -> Image:
     """A stored image that the product names."""
     [address] = build_image_urls([url], "run_1")
     async with uow.begin(tenant, builders.CALL) as tx:

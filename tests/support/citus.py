@@ -21,7 +21,7 @@ ON_CLUSTER = bool(GIVEN) and os.environ.get("JOINERY_TEST_ON") == "citus"
 SHARDS = 4
 
 
-async def nodes() -> list[tuple[str, int]]:
+async def list_nodes() -> list[tuple[str, int]]:
     """Host and port of every node, the coordinator first."""
     assert GIVEN, "ask for this only where there is a cluster"
     async with await psycopg.AsyncConnection.connect(GIVEN, autocommit=True) as connection:
@@ -33,13 +33,13 @@ async def nodes() -> list[tuple[str, int]]:
     return found
 
 
-def at(host: str, port: int, database: str | None = None) -> str:
+def build_address(host: str, port: int, database: str | None = None) -> str:
     """The address of a database on one of the nodes."""
     given: dict[str, Any] = dict(conninfo_to_dict(GIVEN or ""))
     return make_conninfo(**given | {"host": host, "port": port} | ({"dbname": database} if database else {}))
 
 
-async def cluster_database(label: str, *, distributed: bool = True, migrated: bool = True) -> str:
+async def create_cluster_database(label: str, *, distributed: bool = True, migrated: bool = True) -> str:
     """The address of a new database at the coordinator, with the extension and its workers; mostly distributed."""
     async with await psycopg.AsyncConnection.connect(GIVEN or "", autocommit=True) as turn:
         # roles are the whole server's: adding a node to two databases at once fails
@@ -48,25 +48,27 @@ async def cluster_database(label: str, *, distributed: bool = True, migrated: bo
         if migrated or distributed:
             await migrate(address)
         if distributed:
-            await spread(address)
+            await distribute_database(address)
     return address
 
 
 async def _made(name: str) -> str:
     """The address of a new database that knows its workers."""
-    every = await nodes()
+    every = await list_nodes()
     for host, port in every:
-        await run(at(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+        await execute(
+            build_address(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}"
+        )
     for host, port in every:
-        await run(at(host, port, name), "CREATE EXTENSION citus")
+        await execute(build_address(host, port, name), "CREATE EXTENSION citus")
     (host, port), *workers = every
-    address = at(host, port, name)
-    await run(address, f"SELECT citus_set_coordinator_host('{host}', {port})")
-    await run(address, *(f"SELECT citus_add_node('{worker}', {port})" for worker, port in workers))
+    address = build_address(host, port, name)
+    await execute(address, f"SELECT citus_set_coordinator_host('{host}', {port})")
+    await execute(address, *(f"SELECT citus_add_node('{worker}', {port})" for worker, port in workers))
     return address
 
 
-async def spread(address: str) -> list[str]:
+async def distribute_database(address: str) -> list[str]:
     """Distribute the tables; return the progress messages."""
     messages: list[str] = []
     async with connect_to_coordinator(address) as found:
@@ -74,24 +76,26 @@ async def spread(address: str) -> list[str]:
     return messages
 
 
-async def drop(address: str) -> None:
+async def drop_database(address: str) -> None:
     """Drop the database on every node."""
     name = conninfo_to_dict(address)["dbname"]
-    for host, port in await nodes():
-        await run(at(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    for host, port in await list_nodes():
+        await execute(build_address(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @asynccontextmanager
-async def cluster_alone(label: str, *, distributed: bool = True, migrated: bool = True) -> AsyncIterator[str]:
+async def temporary_cluster_database(
+    label: str, *, distributed: bool = True, migrated: bool = True
+) -> AsyncIterator[str]:
     """A new database that is dropped afterwards."""
-    address = await cluster_database(label, distributed=distributed, migrated=migrated)
+    address = await create_cluster_database(label, distributed=distributed, migrated=migrated)
     try:
         yield address
     finally:
-        await drop(address)
+        await drop_database(address)
 
 
-async def run(address: str, *statements: str) -> list[tuple[Any, ...]]:
+async def execute(address: str, *statements: str) -> list[tuple[Any, ...]]:
     """Statements one after the other, each by itself; answers the rows of the last."""
     rows: list[tuple[Any, ...]] = []
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:

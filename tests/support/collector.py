@@ -73,7 +73,7 @@ def parse_span(process: str, span: Any) -> ReceivedSpan:
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
+def run_collector() -> Iterator[Collector]:
     """A collector that listens."""
     collector = Collector()
 

@@ -55,8 +55,8 @@ from ports.clock import Clock
 from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
-from tests.support.catalogues import add
-from tests.support.merged_catalogues import Shop
+from tests.support.catalogues import add_products
+from tests.support.merged_catalogues import MergedCatalogue
 
 PROSE = "Solid oak\"'><script>evil()</script>{{ 7*7 }} from sustained forests, oiled & sanded <by hand>; delivered flat with tools, screws and a booklet. "
 FIELDS = ("sku", "title", "price", "dimensions.width", "dimensions.depth", "quantity", "materials", "colour")
@@ -68,7 +68,7 @@ TYPES = ("offer.changed", "product.updated", "variant.updated", "product.created
 
 
 @dataclass
-class Large:
+class LargeOrganisation:
     """Created objects; `owner` is one of the fifty members and has the role owner."""
 
     tenant: Tenant
@@ -90,12 +90,14 @@ class Large:
     audited: list[str] = field(default_factory=list)
 
 
-async def large(parts: Dependencies, organisation: Organisation, lines: int = LINES) -> Large:
+async def create_large_organisation(
+    parts: Dependencies, organisation: Organisation, lines: int = LINES
+) -> LargeOrganisation:
     """Fill the organisation's live mode on any backend; the file of the first run has the given number of lines."""
     now, tenant = parts[Clock].now(), Tenant(organisation.id, True)
     sources = await _sources(parts, tenant, organisation.get_catalogue_id(True), now)
     product = _product(sources, organisation.get_catalogue_id(True), now)
-    await add(parts[UnitOfWork], tenant, product, now=now)
+    await add_products(parts[UnitOfWork], tenant, product, now=now)
     await _further(parts, tenant, sources, organisation.get_catalogue_id(True), now)
     mappings = [_mapping(sources[0], columns) for columns in COLUMNS]
     await parts[ObjectStore].put_stream("snapshots/large", _file(COLUMNS[1], lines))
@@ -119,7 +121,7 @@ async def large(parts: Dependencies, organisation: Organisation, lines: int = LI
     requests = [_request(tenant, number, now) for number in range(500)]
     await parts[RequestLogSink].write(requests)
     keys, apps, audited = await _access(parts, tenant, organisation, owner)
-    return Large(
+    return LargeOrganisation(
         tenant, owner, product, sources, mappings, runs, probe, endpoints, deliveries, event, pairs, merges,
         [one.id for one in requests], [user.id for user, _ in members], keys, apps, audited,
     )  # fmt: skip
@@ -174,7 +176,7 @@ async def _further(parts: Dependencies, tenant: Tenant, sources: Sequence[str], 
         for copy in range(3):
             builders.offer(builders.variant(product, f"further-{number}-{copy}"), source=sources[0])
         made.append(product)
-    await add(parts[UnitOfWork], tenant, *made, now=now)
+    await add_products(parts[UnitOfWork], tenant, *made, now=now)
 
 
 def _headers(count: int) -> tuple[str, ...]:
@@ -245,19 +247,21 @@ def _probe() -> Probe:
 async def _pairs(
     parts: Dependencies, tenant: Tenant, organisation: Organisation
 ) -> tuple[list[MatchPair], list[Merge]]:
-    shop, pairs, merges = Shop(parts[UnitOfWork], tenant), [], []
-    first = await shop.source(catalogue=organisation.get_catalogue_id(True))
-    second = await shop.source()
+    shop, pairs, merges = MergedCatalogue(parts[UnitOfWork], tenant), [], []
+    first = await shop.create_source(catalogue=organisation.get_catalogue_id(True))
+    second = await shop.create_source()
     for number in range(60):
         media = [{"url": f"https://cdn.example/{n}.jpg", "role": "detail", "position": n} for n in range(40)]
         more: dict[str, Any] = {"description": PROSE * 30, "media": media, "tags": [f"tag {n}" for n in range(60)]}
-        ours = await shop.load(first, f"A{number}", "red", title=f"Halden oak bench {number}", **more)
-        theirs = await shop.load(second, f"B{number}", "red", title=f"Bench HALDEN oak {number}", **more)
+        ours = await shop.load_product(first, f"A{number}", "red", title=f"Halden oak bench {number}", **more)
+        theirs = await shop.load_product(second, f"B{number}", "red", title=f"Bench HALDEN oak {number}", **more)
         if number >= 40:
-            merges.append(await shop.merge(ours.variants[0], theirs.variants[0]))
+            merges.append(await shop.merge_variants(ours.variants[0], theirs.variants[0]))
             continue
         evidence = tuple(PairEvidence(f"attribute {n}", 3, 1.5, "alike", PROSE * 3, PROSE * 3) for n in range(30))
-        pairs.append(await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",)))
+        pairs.append(
+            await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
+        )
     return pairs, merges
 
 

@@ -15,7 +15,7 @@ from domain.sources.ports import SourceStore
 from domain.webhooks.model import EncryptedSecrets
 from domain.webhooks.ports import WebhookStore
 from tests.support import builders
-from tests.support.catalogues import add
+from tests.support.catalogues import add_products
 
 HOSTILE = (
     "<script>evil()</script>", '"><img src=x onerror=evil()>', "'><svg/onload=evil()>", "{{ 7*7 }}{% raw %}", "javascript:evil()",
@@ -24,7 +24,7 @@ HOSTILE = (
 
 
 @dataclass
-class Seeded:
+class SeededOrganisation:
     """Created objects."""
 
     tenant: Tenant
@@ -32,7 +32,7 @@ class Seeded:
     sources: list[str]
 
 
-async def seeded(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str = "Fjord") -> Seeded:
+async def seed_console(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str = "Fjord") -> SeededOrganisation:
     """Sources in trouble and in health, their runs, products with offers of both, a log of them, endpoints that fail."""
     now = world.clock.now()
     owner = world.orgs[org]
@@ -55,9 +55,9 @@ async def seeded(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str =
         endpoint = builders.endpoint(url="https://receiver.example/<b>", failing_since=now - timedelta(hours=2))
         await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
     products = [_product(first.id, second.id, catalogue, number, text, now) for number, text in enumerate(texts)]
-    await add(world.uow, tenant, *products, now=now)
+    await add_products(world.uow, tenant, *products, now=now)
     await _log(world, tenant, products, now)
-    return Seeded(tenant, products, [first.id, second.id])
+    return SeededOrganisation(tenant, products, [first.id, second.id])
 
 
 def _product(first: str, second: str, catalogue: str, number: int, text: str, now: Any) -> Product:

@@ -19,7 +19,7 @@ from domain.kernel.paging import Filter
 from domain.request_logs.model import RequestLog, RequestLogFilter
 
 
-def found(q: str, held: set[str], codes: Iterable[str]) -> bool:
+def matches_query(q: str, held: set[str], codes: Iterable[str]) -> bool:
     """Return whether all words of `q` are in `held`, or `q` as a code is in `codes`."""
     sought = split_query(q)
     whole = normalise_code(q)
@@ -79,7 +79,7 @@ def _offers(product: Product) -> Iterable[Offer]:
 def _found(product: Product, q: str) -> bool:
     held = product_words(product.data.get("title"), product.data.get("brand"))
     codes = {made for variant in product.variants for made in variant_codes(variant.data)}
-    return found(q, held, codes)
+    return matches_query(q, held, codes)
 
 
 def offer_matches(

@@ -31,7 +31,7 @@ _MOST = 200_000
 class ForkedProcess(subprocess.Popen[bytes]):
     """Process that the fork server has forked, and whose exit code the server reports."""
 
-    def __init__(self, server: "Forkserver", pid: int, argv: Sequence[str]) -> None:
+    def __init__(self, server: "ProgramForkServer", pid: int, argv: Sequence[str]) -> None:
         self._server, self.pid, self.args = server, pid, list(argv)
         self.returncode: Any = None
         self.stdin = self.stdout = self.stderr = None
@@ -40,7 +40,7 @@ class ForkedProcess(subprocess.Popen[bytes]):
     def poll(self) -> int | None:
         """Return the exit code, or None while the process runs."""
         if self.returncode is None:
-            self.returncode = self._server.ended(self.pid)
+            self.returncode = self._server.poll_process(self.pid)
         code: int | None = self.returncode
         return code
 
@@ -54,7 +54,7 @@ class ForkedProcess(subprocess.Popen[bytes]):
         return code
 
 
-class Forkserver:
+class ProgramForkServer:
     """The server, started with the first process that is wanted; it and all that it has forked end with this process."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Forkserver:
             self._ended.pop(pid, None)
         return ForkedProcess(self, pid, argv)
 
-    def ended(self, pid: int) -> int | None:
+    def poll_process(self, pid: int) -> int | None:
         """The exit code of a process; None while it runs."""
         with self._lock:
             control = self._control
@@ -95,10 +95,10 @@ class Forkserver:
         return report["pid"]
 
 
-FORKS = Forkserver()
+FORKS = ProgramForkServer()
 
 
-def joinery(
+def run_joinery(
     *words: object, env: Mapping[str, str] | None = None, timeout: float = 120
 ) -> "subprocess.CompletedProcess[str]":
     """One command to its end, with no settings but those of `env`."""

@@ -20,13 +20,13 @@ from domain.kernel.problems import Problem
 MEMORY = 256 << 20
 
 
-def _eat() -> None:
+def _exhaust_memory() -> None:
     held = []
     while True:
         held.append(bytes(8 << 20))
 
 
-def _spin() -> None:
+def _loop_forever() -> None:
     while True:
         pass
 
@@ -37,9 +37,9 @@ def _environment() -> None:
     )
 
 
-DEEDS = {
-    "eat": _eat,
-    "spin": _spin,
+ACTIONS = {
+    "eat": _exhaust_memory,
+    "spin": _loop_forever,
     "abort": os.abort,
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "segfault": lambda: ctypes.string_at(0),
@@ -51,7 +51,7 @@ DEEDS = {
 }
 
 
-class HostileReading:
+class HostileReader:
     """domain.runs.usecases.snapshot_reader.SnapshotReader."""
 
     row_count = 5
@@ -62,7 +62,7 @@ class HostileReading:
     def spool(self) -> SpoolResult:
         """Do the deed, if it is one."""
         content = Path(self._order.snapshot).read_bytes()[:20].decode()
-        deed = DEEDS.get(self._order.connector) or DEEDS.get("sleep" if self._order.is_pushed else content)
+        deed = ACTIONS.get(self._order.connector) or ACTIONS.get("sleep" if self._order.is_pushed else content)
         if deed is not None:
             deed()
         return SpoolResult(0, [0], [], frozenset(), [], 0)
@@ -97,7 +97,7 @@ class HostileReading:
 def main() -> None:
     """Serve the socket on standard input."""
     control = socket.socket(fileno=0)
-    ForkServer(control, lambda: ReaderSession(HostileReading, JsonCodec()).functions, MEMORY).run()
+    ForkServer(control, lambda: ReaderSession(HostileReader, JsonCodec()).functions, MEMORY).run()
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class FakeProvider:
         self._published = [self._key]
         self._codes: dict[str, dict[str, str]] = {}
 
-    def rotate(self) -> None:
+    def rotate_key(self) -> None:
         """Sign with another key from now on."""
         self._rotated += 1
         self._key = _key(f"key-{self._rotated}")

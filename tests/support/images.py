@@ -13,7 +13,7 @@ SVG = (
 HTML = b"<!DOCTYPE html><html><body>Not found, but politely.</body></html>"
 
 
-def picture(width: int = 60, height: int = 40, colour: Any = (200, 30, 30), mode: str = "RGB") -> Image.Image:
+def build_image(width: int = 60, height: int = 40, colour: Any = (200, 30, 30), mode: str = "RGB") -> Image.Image:
     """A picture whose left upper quarter is white, so that it shows which way up it is."""
     made = Image.new(mode, (width, height), colour)
     if mode == "RGB":
@@ -21,55 +21,55 @@ def picture(width: int = 60, height: int = 40, colour: Any = (200, 30, 30), mode
     return made
 
 
-def file_of(image: Image.Image, format: str = "JPEG", **options: Any) -> bytes:
+def encode_image(image: Image.Image, format: str = "JPEG", **options: Any) -> bytes:
     """The picture as a file."""
     out = io.BytesIO()
     image.save(out, format, **options)
     return out.getvalue()
 
 
-def jpeg(number: int = 0, **options: Any) -> bytes:
+def build_jpeg(number: int = 0, **options: Any) -> bytes:
     """A JPEG; each number is another picture."""
-    return file_of(picture(colour=(number % 256, number // 256 % 256, 99)), "JPEG", quality=90, **options)
+    return encode_image(build_image(colour=(number % 256, number // 256 % 256, 99)), "JPEG", quality=90, **options)
 
 
-def turned(orientation: int) -> bytes:
+def build_rotated_jpeg(orientation: int) -> bytes:
     """A JPEG that is to be turned by its EXIF."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     exif[0x010F] = "A camera's maker"
-    return jpeg(exif=exif)
+    return build_jpeg(exif=exif)
 
 
-def animated(format: str) -> bytes:
+def build_animation(format: str) -> bytes:
     """Three pictures, the first red."""
     frames = [Image.new("RGB", (30, 20), colour) for colour in ("#f00", "#0f0", "#00f")]
-    return file_of(frames[0], format, save_all=True, append_images=frames[1:], duration=50)
+    return encode_image(frames[0], format, save_all=True, append_images=frames[1:], duration=50)
 
 
-def profiled(profile: bytes | None = None) -> bytes:
+def build_profiled_jpeg(profile: bytes | None = None) -> bytes:
     """A JPEG with a colour profile."""
     own = profile or ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    return jpeg(icc_profile=own)
+    return build_jpeg(icc_profile=own)
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-def png_of(width: int, height: int, data: bytes = b"", depth: int = 8, kind: int = 2) -> bytes:
+def build_png(width: int, height: int, data: bytes = b"", depth: int = 8, kind: int = 2) -> bytes:
     """A PNG that says it is so large, whatever it holds."""
     head = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(data)) + _chunk(b"IEND", b"")
 
 
-def bomb() -> bytes:
+def build_png_bomb() -> bytes:
     """A few kilobytes that unpack to a picture within the bounds, all zeros."""
-    return png_of(7_990, 8_000, bytes((7_990 * 3 + 1) * 8_000))
+    return build_png(7_990, 8_000, bytes((7_990 * 3 + 1) * 8_000))
 
 
-def text_bomb() -> bytes:
+def build_text_bomb() -> bytes:
     """A small PNG whose text unpacks to 200 MiB."""
-    good = png_of(4, 4, bytes(13 * 4))
+    good = build_png(4, 4, bytes(13 * 4))
     text = _chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(200 << 20)))
     return good[:33] + text + good[33:]

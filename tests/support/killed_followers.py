@@ -11,7 +11,7 @@ from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from entrypoints.dependencies import Dependencies
 from ports.unit_of_work import UnitOfWork
-from tests.flows.stage import Stage, Tenancy, eventually
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.support import builders
 from tests.support.faulty_proxy import Fault, faulty_proxy
 
@@ -20,7 +20,14 @@ PAGE = 7
 
 
 def follow_across_kills(
-    stage: Stage, tenancy: Tenancy, argv: Sequence[str], home: Path, *, kills: int = 6, wanted: int = 400, **env: str
+    stage: ServiceProcesses,
+    tenancy: Tenancy,
+    argv: Sequence[str],
+    home: Path,
+    *,
+    kills: int = 6,
+    wanted: int = 400,
+    **env: str,
 ) -> None:
     """The follower is given a file for its place and one for the ids that it sees. Nothing is missing, everything comes
     in order, and at most a page comes again after each kill.
@@ -40,20 +47,20 @@ def follow_across_kills(
         def start() -> "subprocess.Popen[bytes]":
             return subprocess.Popen([*argv, str(place), str(file)], env=settings, cwd=home)
 
-        writer = threading.Thread(target=stage.within, args=(write,))
+        writer = threading.Thread(target=stage.run_with_dependencies, args=(write,))
         writer.start()
         for kill in range(kills):
             before = file.stat().st_size
             proxy.faults.append(Fault(503, {"Retry-After": "1"}) if kill % 3 == 2 else Fault(late=kill % 3 == 1))
             process = start()
-            eventually(lambda: file.stat().st_size > before or not writer.is_alive(), "it follows", 30)
+            wait_until(lambda: file.stat().st_size > before or not writer.is_alive(), "it follows", 30)
             process.kill()
             process.wait()
         writer.join()
         process = start()
         feed = [event["id"] for event in tenancy.api.get("/v1/changes", limit=1000)["data"]]
         try:
-            eventually(lambda: feed[-1] in file.read_text(), "the last event", 30)
+            wait_until(lambda: feed[-1] in file.read_text(), "the last event", 30)
         finally:
             process.kill()
             process.wait()

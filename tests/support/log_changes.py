@@ -23,7 +23,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND catalogue = %(catalogue)s AN
 """
 
 
-async def forget(pool: Pool, log: Tenant, first: int) -> None:
+async def delete_events(pool: Pool, log: Tenant, first: int) -> None:
     """Delete the events from there on, as if they had never been; the epoch stays."""
     await _run(pool, _FORGET, log, first=first)
 
@@ -33,12 +33,12 @@ async def raise_low_watermark(pool: Pool, log: Tenant, low: int) -> None:
     await _run(pool, _AGED, log, low=low)
 
 
-async def grant(pool: Pool, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
+async def grant_licence(pool: Pool, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
     """Let a holder see what these groups cover, as the owner's organisation would."""
     await _run(pool, _GRANT, owner, catalogue=catalogue, holder=holder, groups=list(groups))
 
 
-async def revoke(pool: Pool, owner: Tenant, catalogue: str, holder: str) -> None:
+async def revoke_licence(pool: Pool, owner: Tenant, catalogue: str, holder: str) -> None:
     """Revoke a grant."""
     await _run(pool, _REVOKE, owner, catalogue=catalogue, holder=holder)
 

@@ -18,7 +18,7 @@ from tests.support import builders
 from tests.support.memory.clock import SettableClock
 from tests.support.memory.events import Grant, MemoryAppends, MemoryEventReader, MemoryLogs, MemoryNetworkLog
 from tests.support.memory.messages import MemorySignals
-from tests.support.network import relay
+from tests.support.network import relay_events
 
 START = FeedPosition()
 
@@ -67,7 +67,7 @@ class CountedEvents(MemoryEventReader):
         return EventBatch(events, looked.position, looked.caught_up)
 
 
-class Log:
+class TailedLog:
     """A log in memory with its follower running."""
 
     def __init__(self, **tailer: Any) -> None:
@@ -88,41 +88,41 @@ class Log:
             await tx[EventLog].append(events)
         return [event.id for event in events]
 
-    async def relay(self) -> None:
+    async def relay_events(self) -> None:
         """Copy what is published by now to the network's logs."""
-        await relay(self.network, self.signals)
+        await relay_events(self.network, self.signals)
 
-    async def end(self, tenant: Tenant | None = None) -> FeedPosition:
+    async def end_positions(self, tenant: Tenant | None = None) -> FeedPosition:
         """Return the position of the last event of the tenant's log and of the network log."""
         own = tenant or self.tenant
         network = get_network_tenant(own.livemode)
         bounds = await MemoryEventReader.query_bounds(self.events, [own, network])
         return FeedPosition(bounds[own].end, bounds[network].end)
 
-    async def at(self, position: int) -> FeedPosition:
+    async def position_at(self, position: int) -> FeedPosition:
         """Behind the tenant's own event there."""
         kept = self.store.events[self.tenant][position]
-        return FeedPosition(LogPosition((await self.end()).own.epoch, position, kept.at))
+        return FeedPosition(LogPosition((await self.end_positions()).own.epoch, position, kept.at))
 
-    def forget(self, first: int, tenant: Tenant | None = None) -> None:
+    def delete_events(self, first: int, tenant: Tenant | None = None) -> None:
         """The log loses its events from there on, as a server does that goes back in time."""
         kept = self.store.events[tenant or self.tenant]
         for position in range(first, max(kept, default=0) + 1):
             kept.pop(position, None)
 
-    def grant(self, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
+    def grant_licence(self, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
         """A licence."""
         self.store.granted[owner][catalogue, holder] = Grant(catalogue, holder, frozenset(groups))
 
-    def revoke(self, owner: Tenant, catalogue: str, holder: str) -> None:
+    def revoke_licence(self, owner: Tenant, catalogue: str, holder: str) -> None:
         """Take it back."""
         self.store.granted[owner].pop((catalogue, holder), None)
 
 
 @asynccontextmanager
-async def running(**tailer: Any) -> AsyncIterator[Log]:
+async def run_log(**tailer: Any) -> AsyncIterator[TailedLog]:
     """A log whose follower runs."""
-    log = Log(**tailer)
+    log = TailedLog(**tailer)
     task = asyncio.create_task(log.tailer.run())
     await asyncio.sleep(0)
     try:
@@ -133,6 +133,6 @@ async def running(**tailer: Any) -> AsyncIterator[Log]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def beyond(position: LogPosition) -> LogPosition:
+def build_unknown_position(position: LogPosition) -> LogPosition:
     """A place that the log has not come to, or has lost."""
     return LogPosition(position.epoch, position.position + 1)

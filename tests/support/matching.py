@@ -47,7 +47,7 @@ def _hundredths(text: str, unit: str) -> dict[str, Any]:
     }
 
 
-def variant_data(texts: Mapping[str, str]) -> dict[str, Any]:
+def build_variant_data(texts: Mapping[str, str]) -> dict[str, Any]:
     """VariantData of an invented vendor's texts."""
     data: dict[str, Any] = {name: texts[name] for name in ("gtin", "mpn", "colour") if name in texts}
     unit = texts["dim_unit"]
@@ -55,7 +55,7 @@ def variant_data(texts: Mapping[str, str]) -> dict[str, Any]:
     return data | ({"dimensions": sides} if sides else {})
 
 
-def products_of(source: str, things: Sequence[tuple[str, FurnitureItem, Mapping[str, str]]]) -> list[Product]:
+def build_products(source: str, things: Sequence[tuple[str, FurnitureItem, Mapping[str, str]]]) -> list[Product]:
     """A source's products: things of one family are variants of one product, keyed as given."""
     made: dict[str, Product] = {}
     for key, thing, texts in things:
@@ -64,7 +64,7 @@ def products_of(source: str, things: Sequence[tuple[str, FurnitureItem, Mapping[
         if product is None:
             data = {"title": f"{thing.name} {thing.kind}"} | ({"brand": texts["brand"]} if "brand" in texts else {})
             product = made[family] = builders.product(source, "cat_0000000000000000000001", family, data=data)
-        data = {"title": texts["title"], **variant_data(texts)}
+        data = {"title": texts["title"], **build_variant_data(texts)}
         variant = builders.variant(product, key, data=data)
         if "price" in texts:
             builders.offer(
@@ -74,7 +74,9 @@ def products_of(source: str, things: Sequence[tuple[str, FurnitureItem, Mapping[
     return list(made.values())
 
 
-async def match(backend: Backend, tenant: Tenant, recorder: PairRecorder | None = None, **sizes: int) -> PairRecorder:
+async def match_queued_variants(
+    backend: Backend, tenant: Tenant, recorder: PairRecorder | None = None, **sizes: int
+) -> PairRecorder:
     """Match what waits, as a worker does once a run has ended."""
     recorder = recorder or PairRecorder()
     async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -88,6 +90,6 @@ async def match(backend: Backend, tenant: Tenant, recorder: PairRecorder | None 
     return recorder
 
 
-def sources(count: int) -> list[str]:
+def build_source_ids(count: int) -> list[str]:
     """Ids of sources in their order."""
     return sorted(new_id("src") for _ in range(count))

@@ -96,7 +96,7 @@ def hundredths(value: Fraction, unit: str) -> int:
     return int(exact + Fraction(1, 2))
 
 
-def slipped(word: str, at: int, kind: int) -> str:
+def misspell(word: str, at: int, kind: int) -> str:
     """`word` with one slip of the pen: two letters swapped, one left out, one doubled."""
     at = 1 + at % (len(word) - 2)
     if kind == 0 and word[at] != word[at + 1]:
@@ -124,7 +124,7 @@ def figures(draw: st.DrawFn, unit: str) -> Figure:
 
 
 @dataclass(frozen=True)
-class Sized:
+class SizeText:
     """A text, the sides it states in hundredths of an inch, and the unit a column would have to add."""
 
     text: str
@@ -137,7 +137,7 @@ def _after(parts: list[tuple[str, str]], join: str) -> str:
 
 
 @st.composite
-def sized(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> Sized:
+def size_texts(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> SizeText:
     """A size of three sides, axes before, behind, glued, as words, or an order stated once."""
     unit = unit or draw(st.sampled_from(["in", "cm", "mm"]))
     numbers = [draw(figures(unit) if figure is None else figure) for _ in SIDES]
@@ -177,16 +177,16 @@ def sized(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> Sized
         text = draw(st.sampled_from([f"{heading}: {run}", f"({heading}) {run}", f"{run} ({heading})"]))
     else:
         slips = [
-            slipped(word, draw(st.integers(0, 9)), draw(st.integers(0, 2))) for word in ("Width", "Depth", "Height")
+            misspell(word, draw(st.integers(0, 9)), draw(st.integers(0, 2))) for word in ("Width", "Depth", "Height")
         ]
         text = ", ".join(f"{slips[at]}: {marked[at]}" for at in order)
-    return Sized(text, sides, unit)
+    return SizeText(text, sides, unit)
 
 
 @st.composite
-def noisy(draw: st.DrawFn) -> Sized:
+def corrupted_size_texts(draw: st.DrawFn) -> SizeText:
     """A size with up to three characters lost, doubled, swapped or put in, or its end cut off; whole numbers only."""
-    found = draw(sized("in", st.integers(11, 99).map(lambda n: Figure(str(n), Fraction(n)))))
+    found = draw(size_texts("in", st.integers(11, 99).map(lambda n: Figure(str(n), Fraction(n)))))
     text = found.text
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, max(0, len(text) - 1)))
@@ -201,14 +201,14 @@ def noisy(draw: st.DrawFn) -> Sized:
             text = text[:at] + draw(st.sampled_from(list("xWDHLab\"' ,;:/.()"))) + text[at:]
         else:
             text = text[: max(at, 3)]
-    return Sized(text, found.sides, "in")
+    return SizeText(text, found.sides, "in")
 
 
 _RUN = re.compile(r"\d+")
 _FEET = re.compile(r"\d+\s*['’′](?!['’′])\s*-?\s*\d+")
 
 
-def unexplained(text: str, spread: ParsedSize) -> list[str]:
+def find_unexplained_figures(text: str, spread: ParsedSize) -> list[str]:
     """The figures of a text that nothing in its reading accounts for.
 
     Zero states nothing. Accounted for are the digits of given values, of what was set aside, of names and counts, and the upper end of a range.

@@ -32,7 +32,7 @@ Hear = Callable[[Sequence[Event]], None]
 
 
 @dataclass
-class Shop:
+class MergedCatalogue:
     """A tenant with sources and what was loaded of them."""
 
     uow: UnitOfWork
@@ -40,25 +40,25 @@ class Shop:
     sources: list[Source] = field(default_factory=list)
     products: list[Product] = field(default_factory=list)
 
-    async def source(self, **changes: Any) -> Source:
+    async def create_source(self, **changes: Any) -> Source:
         made = builders.source(**({"catalogue": self.sources[0].catalogue} if self.sources else {}), **changes)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[SourceStore].add(made)
         self.sources.append(made)
         return made
 
-    async def load(self, source: Source, key: str, *variants: str, **data: Any) -> Product:
+    async def load_product(self, source: Source, key: str, *variants: str, **data: Any) -> Product:
         """A product of the source with these variants, each with an offer."""
         product = builders.product(source.id, source.catalogue, key, data={"title": f"Title of {key}", **data})
         for name in variants:
             variant = builders.variant(product, f"{key}/{name}", data={"sku": f"{key}-{name}", "colour": name})
             stock = {"availability": "in_stock", "quantity": 4, "lead_time_days": 5}
             builders.offer(variant, data={**stock, "currency": "usd", "msrp": 900, "price": 100 + len(self.products)})
-        await catalogues.add(self.uow, self.tenant, product)
+        await catalogues.add_products(self.uow, self.tenant, product)
         self.products.append(product)
         return product
 
-    async def pair(self, one: Variant, other: Variant, **changes: Any) -> MatchPair:
+    async def create_pair(self, one: Variant, other: Variant, **changes: Any) -> MatchPair:
         """An open pair of two variants."""
         known = {variant.id: product.id for product in self.products for variant in product.variants}
         left, right = build_pair_key(one.id, other.id)
@@ -72,21 +72,21 @@ class Shop:
             await tx[PairStore].add(pair)
         return pair
 
-    async def merge(self, one: Variant, other: Variant, heard: Hear = lambda _: None) -> Merge:
+    async def merge_variants(self, one: Variant, other: Variant, heard: Hear = lambda _: None) -> Merge:
         """Have them be one; answers the merge of the variants."""
-        pair = await self.pair(one, other)
+        pair = await self.create_pair(one, other)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             merged = await MERGING.merge_pair(tx, pair.id, DecidedBy.PERSON)
             heard(tx.recorded.events)
             return require_found(await tx[MergeStore].get(str(merged.merge)))
 
-    async def undo(self, merge: Merge, heard: Hear = lambda _: None) -> Merge:
+    async def undo_merge(self, merge: Merge, heard: Hear = lambda _: None) -> Merge:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             undone = await MERGING.undo_merge(tx, merge.id)
             heard(tx.recorded.events)
             return undone
 
-    async def state(self, source: Source, key: str, **data: Any) -> list[Event]:
+    async def change_product(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of a product of its own; answers the events that are heard of it."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
@@ -104,15 +104,17 @@ class Shop:
             await tx[EventLog].append(events)
             return list(events)
 
-    def reconciler(self, source: Source, now: Any, loaded: Any) -> CatalogueReconciler:
+    def create_reconciler(self, source: Source, now: Any, loaded: Any) -> CatalogueReconciler:
         """Return the reconciler that applies statements of the source to the loaded products."""
         return CatalogueReconciler(source, "run_1", Stream.CATALOGUE, now, False, dict(loaded), lambda _: True)
 
-    async def state_variant(self, source: Source, key: str, **data: Any) -> list[Event]:
+    async def change_variants(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of every variant of a product of its own."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
-            reconciler = self.reconciler(source, tx.now, await tx[CatalogueStore].load_products(source.id, [key]))
+            reconciler = self.create_reconciler(
+                source, tx.now, await tx[CatalogueStore].load_products(source.id, [key])
+            )
             product = reconciler.products[key]
             stated = [VariantStatement(one.key, cast("Any", {**one.data, **data})) for one in product.variants]
             reconciler.apply_product(ProductStatement(key, product.data, stated))
@@ -120,12 +122,12 @@ class Shop:
             await tx[EventLog].append(events)
             return list(events)
 
-    async def move(self, source: Source, key: str, variant: str, to: str) -> None:
+    async def move_variant(self, source: Source, key: str, variant: str, to: str) -> None:
         """The source states one of its variants under another product from now on, and the first one no more; then it is matched."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
             loaded = await tx[CatalogueStore].load_products(source.id, [key, to], [variant])
-            reconciler = self.reconciler(source, tx.now, loaded)
+            reconciler = self.create_reconciler(source, tx.now, loaded)
             reconciler.is_in_feed = lambda known: known != key
             own = next(one for one in loaded[key].variants if one.key == variant)
             known = [VariantStatement(one.key, one.data) for one in loaded[to].variants] if to in loaded else []
@@ -137,7 +139,7 @@ class Shop:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await PairUpdater().store_scores(tx, [own.id], [])
 
-    async def price(self, source: Source, key: str, price: int) -> list[Event]:
+    async def change_price(self, source: Source, key: str, price: int) -> list[Event]:
         """The source asks another price for every variant of a product."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
@@ -154,35 +156,35 @@ class Shop:
             await tx[EventLog].append(events)
             return list(events)
 
-    async def documents(self, *, versions: bool = False) -> dict[str, Any]:
+    async def list_documents(self, *, versions: bool = False) -> dict[str, Any]:
         """Every product as the list answers it; without what only tells that something changed."""
         async with self.uow.begin_reading(self.tenant) as tx:
             page = await tx[CatalogueStore].list_products(ProductFilter(), PageRequest(limit=1000))
-        found = {one.id: one.body if versions else without_versions(json.loads(one.body)) for one in page.items}
+        found = {one.id: one.body if versions else remove_versions(json.loads(one.body)) for one in page.items}
         assert not page.has_more
         return found
 
-    async def found(self, **filter: Any) -> set[str]:
+    async def find_products(self, **filter: Any) -> set[str]:
         """The ids of products that a filter finds."""
         async with self.uow.begin_reading(self.tenant) as tx:
             page = await tx[CatalogueStore].list_products(ProductFilter(**filter), PageRequest(limit=1000))
         return {one.id for one in page.items}
 
-    async def offers(self, **filter: Any) -> dict[str, tuple[str, str]]:
+    async def list_offers(self, **filter: Any) -> dict[str, tuple[str, str]]:
         """Each offer with the variant and product that it is listed under."""
         async with self.uow.begin_reading(self.tenant) as tx:
             page = await tx[CatalogueStore].list_offers(OfferFilter(**filter), PageRequest(limit=1000))
         return {line.offer.id: (line.offer.variant, line.offer.product) for line in page.items}
 
 
-def without_versions(value: Any) -> Any:
+def remove_versions(value: Any) -> Any:
     """JSON without versions and times of change."""
     if isinstance(value, dict):
-        return {name: without_versions(one) for name, one in value.items() if name not in ("version", "updated_at")}
-    return [without_versions(one) for one in value] if isinstance(value, list) else value
+        return {name: remove_versions(one) for name, one in value.items() if name not in ("version", "updated_at")}
+    return [remove_versions(one) for one in value] if isinstance(value, list) else value
 
 
-def any_two(dice: random.Random, products: list[Product]) -> tuple[Variant, Variant] | None:
+def choose_pair(dice: random.Random, products: list[Product]) -> tuple[Variant, Variant] | None:
     """Two variants of different sources."""
     variants = [variant for product in products for variant in product.variants]
     one = dice.choice(variants)

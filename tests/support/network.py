@@ -8,7 +8,7 @@ from domain.kernel.tenancy import Tenant
 from ports.signals import Signals
 
 
-async def relay(network: NetworkLog, signals: Signals, owners: Collection[Tenant] | None = None) -> None:
+async def relay_events(network: NetworkLog, signals: Signals, owners: Collection[Tenant] | None = None) -> None:
     """Copy everything that is published by now, of these owners or of all: others' tests may publish as well."""
     made = NetworkRelay(network, signals)
     await made._load_checkpoints()

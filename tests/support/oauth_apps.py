@@ -26,7 +26,7 @@ KINDS = {
 }
 
 
-async def apps_of(parts: Dependencies, organisation: Organisation) -> tuple[dict[str, Any], str]:
+async def create_apps(parts: Dependencies, organisation: Organisation) -> tuple[dict[str, Any], str]:
     """`client_id` and `client_secret` by the app's kind, and the cookie of the owner."""
     now = builders.MOMENT
     tenant, user = Tenant(organisation.id, True), User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, now)

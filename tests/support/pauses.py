@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 120
 
 
-class Pulse:
+class PauseMonitor:
     """A watch over ports, in a process of its own so that nothing here delays it."""
 
     def __init__(self, *ports: int, every: float = 0.01) -> None:
@@ -43,9 +43,9 @@ class Pulse:
 
 
 @contextmanager
-def watching(*ports: int, every: float = 0.01) -> Iterator[Pulse]:
+def monitor_pauses(*ports: int, every: float = 0.01) -> Iterator[PauseMonitor]:
     """A watch over ports that ends with the context."""
-    pulse = Pulse(*ports, every=every)
+    pulse = PauseMonitor(*ports, every=every)
     try:
         yield pulse
     finally:

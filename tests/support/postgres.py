@@ -58,7 +58,7 @@ from domain.webhooks.model import SHARD_COUNT
 from entrypoints.up.servers import Postgres
 from ports.clock import Clock
 from tests.support.backend import Backend
-from tests.support.citus import ON_CLUSTER, cluster_database, drop
+from tests.support.citus import ON_CLUSTER, create_cluster_database, drop_database
 from tests.support.memory.clock import SystemClock
 from tests.support.memory.tracing import MemoryTracing
 
@@ -76,7 +76,7 @@ MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/pos
 """A server that happens to be at hand: the suites run on it as well, if one may make databases there."""
 
 
-async def at_hand() -> bool:
+async def is_available() -> bool:
     """Return whether this machine has a server on which the tests can create databases."""
     try:
         async with await psycopg.AsyncConnection.connect(
@@ -107,7 +107,7 @@ async def server() -> str:
     return _made[""]
 
 
-async def create(server: str, name: str, **settings: str) -> str:
+async def create_database(server: str, name: str, **settings: str) -> str:
     """Create an empty database in place of any of that name; return its address."""
     async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
@@ -122,11 +122,11 @@ async def database(where: str = "embedded") -> str:
     if ON_CLUSTER and where == "embedded":
         where = "citus"
     if where == "citus" and where not in _made:
-        _made[where] = address = await cluster_database("test")
-        atexit.register(lambda: asyncio.run(drop(address)))
+        _made[where] = address = await create_cluster_database("test")
+        atexit.register(lambda: asyncio.run(drop_database(address)))
     if where not in _made:
         at, name = MACHINES_OWN if where == "server" else await server(), f"joinery_test_{os.getpid()}"
-        _made[where] = await create(at, name)
+        _made[where] = await create_database(at, name)
         await migrate(_made[where])
         if where == "server":
             atexit.register(lambda: asyncio.run(_drop(at, name)))
@@ -138,12 +138,12 @@ def is_shared(address: str) -> bool:
     return address in _made.values()
 
 
-def offered(plan: Plan) -> dict[str, Any]:
+def build_plan_values(plan: Plan) -> dict[str, Any]:
     """The values of OFFER."""
     return {**to_json_value(plan), "meters": Jsonb(to_json_value(plan.meters)), "features": sorted(plan.features)}
 
 
-def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock = SystemClock()) -> Backend:
+def assemble_backend(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock = SystemClock()) -> Backend:
     """Everything in PostgreSQL, by default on the machine's clock; a plan is put on offer at every address."""
     tracing = MemoryTracing()
 
@@ -153,7 +153,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock 
     async def offer(plan: Plan) -> None:
         for address in addresses:
             async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-                await owner.execute(OFFER, offered(plan))
+                await owner.execute(OFFER, build_plan_values(plan))
 
     return Backend(
         name="postgres",
@@ -206,7 +206,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
         return list(await pool.group_by_node([Tenant(org, True)])) == [node]
 
     try:
-        yield replace(assembled(pool, shards, address), served=served)
+        yield replace(assemble_backend(pool, shards, address), served=served)
     finally:
         await shards.close()
         await pool.close()

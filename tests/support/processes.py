@@ -7,7 +7,7 @@ from pathlib import Path
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def descendants(pid: int) -> Iterator[int]:
+def list_descendants(pid: int) -> Iterator[int]:
     """The processes below that one."""
     try:
         listed = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
@@ -15,7 +15,7 @@ def descendants(pid: int) -> Iterator[int]:
         return
     for child in map(int, " ".join(listed).split()):
         yield child
-        yield from descendants(child)
+        yield from list_descendants(child)
 
 
 def peak_memory(pid: int) -> int:

@@ -49,7 +49,7 @@ class Provider:
         body = _openai(value, read, written) if self.api == "openai" else _anthropic(value, read, written)
         return Reply(body=json.dumps(body | more).encode())
 
-    def refuses(self, why: str) -> Reply:
+    def make_refusal(self, why: str) -> Reply:
         """The model would rather not."""
         if self.api == "openai":
             body = _openai(None, 812, 57)
@@ -58,7 +58,7 @@ class Provider:
             body = _anthropic(None, 812, 57) | {"stop_reason": "refusal", "content": [{"type": "text", "text": why}]}
         return Reply(body=json.dumps(body).encode())
 
-    def cut_off(self) -> Reply:
+    def make_truncated_reply(self) -> Reply:
         """The answer came to the bound of its tokens."""
         if self.api == "openai":
             body = _openai(None, 812, 4000)

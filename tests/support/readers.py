@@ -7,6 +7,6 @@ from domain.runs.usecases.snapshot_reader import SnapshotReader
 from tests.support.memory.feed_readers import MemoryFeedReaders
 
 
-def in_process(connectors: Connectors) -> MemoryFeedReaders:
+def create_in_process_readers(connectors: Connectors) -> MemoryFeedReaders:
     """Readers over these connectors."""
     return MemoryFeedReaders(lambda order: SnapshotReader(connectors, JsonCodec(), FileSpools, order))

@@ -14,7 +14,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 @cache
-def last_release(folder: Path) -> Path:
+def extract_last_release(folder: Path) -> Path:
     """Extract the last release below `folder`; skip the test if the Git history does not contain it."""
     made = subprocess.run(["git", "archive", LAST_RELEASE], cwd=_ROOT, capture_output=True, check=False)
     if made.returncode:

@@ -14,7 +14,7 @@ FROM_LATER = 1_000
 """From this number on, enums have values that a later release might have added."""
 
 
-def sample(kind: type, number: int = 0, **changes: Any) -> Any:
+def build_sample(kind: type, number: int = 0, **changes: Any) -> Any:
     """A row; every second one leaves out what may be left out."""
     hints = get_type_hints(kind)
     made = {field.name: _value(hints[field.name], field.name, number) for field in fields(kind)}
@@ -48,7 +48,7 @@ def _plain_value(kind: Any, name: str, number: int) -> Any:
     if kind is datetime:
         return MOMENT + timedelta(seconds=number, microseconds=len(name))
     if is_dataclass(kind):
-        return sample(kind, number)
+        return build_sample(kind, number)
     if issubclass(kind, Enum):
         return kind(f"{name}_of_later") if number >= FROM_LATER else list(kind)[number % len(kind)]
     return new_id("src") if name == "id" else f"{name} ä{new_id('src')}"

@@ -14,13 +14,13 @@ from tests.support.memory.objects import MemoryObjects
 MINUTE = timedelta(minutes=1)
 
 
-def execution_of(container: Dependencies) -> Handler:
+def create_run_handler(container: Dependencies) -> Handler:
     """The handler of `runs.execute` jobs, as a worker makes it."""
     return create_handlers([runs.AREA], container)[EXECUTE_RUN]
 
 
 @dataclass
-class Outside:
+class ExternalFakes:
     """Fakes of external services."""
 
     connectors: FakeConnectors = field(default_factory=FakeConnectors)

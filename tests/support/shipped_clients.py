@@ -23,27 +23,27 @@ BASE = "http://127.0.0.1:8080"
 
 
 @cache
-def described() -> Mapping[str, Any]:
+def load_description() -> Mapping[str, Any]:
     """The API's description."""
     return build_document(OperationTable(AREAS), BASE, BASE)
 
 
 @cache
-def files() -> Mapping[str, bytes]:
+def build_client_files() -> Mapping[str, bytes]:
     """Return the files of the distributed clients."""
-    return build_distribution(described())
+    return build_distribution(load_description())
 
 
-def unpacked_wheel(folder: Path) -> Path:
+def unpack_wheel(folder: Path) -> Path:
     """The folder, with the Python package in it."""
-    zipfile.ZipFile(io.BytesIO(files()[WHEEL])).extractall(folder)
+    zipfile.ZipFile(io.BytesIO(build_client_files()[WHEEL])).extractall(folder)
     return folder
 
 
-def unpacked_tarball(folder: Path) -> Path:
+def unpack_tarball(folder: Path) -> Path:
     """The folder, with the TypeScript package in its node_modules."""
     place = folder / "node_modules" / "joinery-client"
-    with tarfile.open(fileobj=io.BytesIO(files()[TARBALL])) as archive:
+    with tarfile.open(fileobj=io.BytesIO(build_client_files()[TARBALL])) as archive:
         for entry in archive.getmembers():
             path = place / entry.name.removeprefix("package/")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,9 +54,9 @@ def unpacked_tarball(folder: Path) -> Path:
 
 
 @cache
-def imported() -> ModuleType:
+def import_client() -> ModuleType:
     """The Python package out of its wheel, in this process."""
     folder = Path(tempfile.mkdtemp(prefix="joinery-client-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    sys.path.insert(0, str(unpacked_wheel(folder)))
+    sys.path.insert(0, str(unpack_wheel(folder)))
     return importlib.import_module("joinery_client")

@@ -24,12 +24,12 @@ from domain.kernel.ids import new_id
 from domain.matching.index import MATCHING_LANE
 from domain.runs.model import RunStatus
 from domain.webhooks.model import AttemptFailure
-from tests.flows.feeds import record
-from tests.flows.stage import ROOT, Stage, eventually, free_port
+from tests.flows.feeds import build_record
+from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
 from tests.postgres.databases import fresh_database
 from tests.support import builders
-from tests.support.collector import Collector, ReceivedSpan, collecting
-from tests.support.receiver import hook, receiver
+from tests.support.collector import Collector, ReceivedSpan, run_collector
+from tests.support.webhook_endpoints import create_endpoint, run_receiver
 from tests.telemetry.promql import Exposition, exposition, faults
 from tests.telemetry.shipped import panels, queries, rules
 
@@ -48,7 +48,7 @@ SECRETS = ("of-the-receiver", "what-i-look-for")
 class Watched:
     """Processes that have done one of everything, and whoever watches them."""
 
-    stage: Stage
+    stage: ServiceProcesses
     collector: Collector
     scheduler: "Popen[bytes]"
     run: str
@@ -63,16 +63,16 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     ports = {name: free_port() for name in PORTS}
-    with collecting() as collector:
+    with run_collector() as collector:
         env = {"JOINERY_OTLP_URL": collector.url, **{name: str(port) for name, port in ports.items()}}
-        stage = Stage(asyncio.run(fresh_database("telemetry")), tmp_path_factory.mktemp("telemetry"), env)
+        stage = ServiceProcesses(asyncio.run(fresh_database("telemetry")), tmp_path_factory.mktemp("telemetry"), env)
         try:
             _let_wait(stage)
             scheduler = stage.start("scheduler")
-            stage.api()
-            waiting = eventually(lambda: _waiting(ports["JOINERY_SCHEDULER_METRICS_PORT"]), "a job waits", within=40)
+            stage.start_api()
+            waiting = wait_until(lambda: _waiting(ports["JOINERY_SCHEDULER_METRICS_PORT"]), "a job waits", within=40)
             stage.start("worker")
-            with receiver(stage) as at:
+            with run_receiver(stage) as at:
                 run, secret = _one_of_everything(stage, at)
                 shown = exposition([waiting, *(text for port in ports.values() if (text := _text(port)))])
                 yield Watched(stage, collector, scheduler, run, secret, shown)
@@ -93,36 +93,36 @@ def _waiting(port: int) -> str | None:
     return text if text and 'joinery_jobs_waiting{lane="source"}' in text else None
 
 
-def _let_wait(stage: Stage) -> None:
+def _let_wait(stage: ServiceProcesses) -> None:
     """A job that is due, of a run that there is not: the worker will find out."""
-    tenant = stage.organisation().tenant
+    tenant = stage.create_organisation().tenant
 
     async def add(container: Dependencies) -> None:
         async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
             await tx[JobStore].add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
 
-    stage.within(add)
+    stage.run_with_dependencies(add)
     asyncio.run(record_backup(stage.database_url))
-    stage.rows(
+    stage.fetch_rows(
         "INSERT INTO sources (org, livemode, id, catalogue, name, kind, connector, config, schedule, status, licence_basis, "
         "first_party, failures, interval_factor, version, created_at, updated_at) VALUES ('org_gone', true, 'src_1', 'cat_1', "
         "'x', 'url', 'csv', '{}', '{\"interval_minutes\": 60}', 'active', 'own_data', false, 0, '{}', 1, now(), now())"
     )
 
 
-def _one_of_everything(stage: Stage, at: ReceiverClient) -> tuple[str, str]:
+def _one_of_everything(stage: ServiceProcesses, at: ReceiverClient) -> tuple[str, str]:
     """Push a product, deliver it to a receiver, and search; return the run and the key."""
-    tenancy = stage.organisation(livemode=False)
+    tenancy = stage.create_organisation(livemode=False)
     api = tenancy.api
-    endpoint = hook(api, at, ("product.created",), does={"status": 200, "text": "of-the-receiver"})
-    source = api.source("push", config={"currency": "usd"})
+    endpoint = create_endpoint(api, at, ("product.created",), does={"status": 200, "text": "of-the-receiver"})
+    source = api.create_source("push", config={"currency": "usd"})
     assert api.call("GET", "/v1/products?q=what-i-look-for&limit=1").status == 200
-    answer = api.call("POST", f"/v1/sources/{source}/records", {"records": [record("A1")]}, traceparent=PARENT)
+    answer = api.call("POST", f"/v1/sources/{source}/records", {"records": [build_record("A1")]}, traceparent=PARENT)
     assert answer.status in (200, 201, 202), answer.body
     run = str(answer.json()["id"])
-    assert api.ended(run)["status"] == "succeeded"
+    assert api.wait_for_end(run)["status"] == "succeeded"
 
-    sent = endpoint.delivery(lambda one: one["attempts"])
+    sent = endpoint.wait_for_delivery(lambda one: one["attempts"])
     assert sent["status"] == "succeeded", sent["attempts"]
     return run, str(api.secret)
 
@@ -132,10 +132,10 @@ def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> N
         found = [span for span in watched.spans("joinery-worker") if span.name == "webhook delivery"]
         return found if watched.spans("joinery-api") else []
 
-    [delivery] = eventually(delivered, "spans are exported")
+    [delivery] = wait_until(delivered, "spans are exported")
     spans = {span.span: span for span in watched.collector.spans()}
     job = spans[delivery.parent]
-    request = eventually(
+    request = wait_until(
         lambda: {span.span: span for span in watched.collector.spans()}.get(job.parent), "the request's span"
     )
     assert {delivery.trace, job.trace, request.trace} == {PARENT[3:35]} and request.parent == PARENT[36:52]
@@ -151,7 +151,7 @@ def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> N
 
 
 def test_spans_hold_no_secret_and_nothing_that_was_looked_for(watched: Watched) -> None:
-    searches = eventually(
+    searches = wait_until(
         lambda: [span for span in watched.spans("joinery-api") if span.name == "GET /v1/products"], "the search"
     )
     assert searches
@@ -161,7 +161,7 @@ def test_spans_hold_no_secret_and_nothing_that_was_looked_for(watched: Watched) 
 
 def test_the_collector_receives_what_metrics_shows(watched: Watched) -> None:
     watched.stage.stop(watched.scheduler)  # a process exports its metrics once more when it stops
-    eventually(
+    wait_until(
         lambda: ("joinery-scheduler", "joinery_scheduler_leading") in watched.collector.metrics(),
         "figures are exported",
     )

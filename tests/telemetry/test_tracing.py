@@ -23,7 +23,7 @@ from entrypoints.metrics import CounterMetric, HistogramMetric, Metrics
 from entrypoints.settings import read_settings
 from ports.telemetry import SpanKind, Tracing
 from tests.http.fakes import running
-from tests.support.collector import ReceivedSpan, collecting
+from tests.support.collector import ReceivedSpan, run_collector
 from tests.support.memory.tracing import MemoryTracing
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def kept() -> Iterator[tuple[Tracing, Seen]]:
 
 @contextmanager
 def sent() -> Iterator[tuple[Tracing, Seen]]:
-    with collecting() as collector:
+    with run_collector() as collector:
         telemetry = OtlpTelemetry(collector.url, "joinery-tests", "1")
 
         def seen() -> list[ReceivedSpan]:
@@ -136,7 +136,7 @@ async def _many(tracing: Tracing, count: int) -> float:
 @pytest.mark.parametrize("trouble", ["hangs", "gone"])
 async def test_a_failing_collector_delays_nothing(trouble: str, caplog: pytest.LogCaptureFixture) -> None:
     """More spans than the queue takes; a span that waited for the collector would take seconds."""
-    with collecting() as collector:
+    with run_collector() as collector:
         collector.hangs.set()
         url = collector.url if trouble == "hangs" else "http://127.0.0.1:9"
         telemetry = OtlpTelemetry(url, "joinery-tests", "1")
@@ -160,7 +160,7 @@ def test_exported_figures_equal_the_metrics() -> None:
     counts.increment("a")
     for seconds in (0.0005, 0.3, 99.0):
         durations.observe(seconds, "a")
-    with collecting() as collector:
+    with run_collector() as collector:
         export = OtlpMetrics(Where(collector.url, "joinery-tests", "1", "i"), metrics.collect, interval_seconds=0.05)
         export.start()
         export.close()
@@ -209,7 +209,7 @@ def test_addresses_that_are_none_are_refused_without_being_repeated(url: str) ->
 
 @pytest.mark.asyncio
 async def test_requests_are_answered_while_the_collector_hangs() -> None:
-    with collecting() as collector:
+    with run_collector() as collector:
         collector.hangs.set()
         telemetry = OtlpTelemetry(collector.url, "joinery-tests", "1")
         async with running(tracing=telemetry.tracing) as world:

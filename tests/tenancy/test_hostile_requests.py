@@ -18,7 +18,7 @@ from entrypoints.http.exchange import READ_HEADERS
 from entrypoints.operations.query_string import list_query_parameters
 from tests.fuzz.exploring import Effort, efforts
 from tests.http.client import Answer, Client
-from tests.support.console_person import signed_in
+from tests.support.console_browser import create_session
 from tests.tenancy.world import OPERATIONS, Tenancy, World, serving, target
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
@@ -152,7 +152,7 @@ def _routes(mine: Tenancy) -> Iterator[Route]:
 async def _staged(world: World) -> Stage:
     organisation = await world.organisation()
     mine = await world.furnished(organisation, False)
-    session = await signed_in(world.dependencies, Tenant(organisation.id, False))
+    session = await create_session(world.dependencies, Tenant(organisation.id, False))
     token = ValueSigner(world.dependencies[ActiveKeys].link_keys).create_signature("form", "")
     return Stage(world, mine, f"joinery={session}", token, list(_routes(mine)))
 

@@ -36,9 +36,9 @@ from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
-from tests.support.merged_catalogues import Shop
+from tests.support.merged_catalogues import MergedCatalogue
+from tests.support.operation_table import load_operation_table
 from tests.support.postgres import database
-from tests.support.table import whole
 
 CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", is_reversible=True)
 UNKNOWN_BODY = "0" * 22
@@ -56,7 +56,7 @@ BODIES: dict[str, Any] = {
     "uploads.announce": {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10},
 }
 """A good body for operations whose example would not do here."""
-OPERATIONS: tuple[Operation, ...] = tuple(whole())
+OPERATIONS: tuple[Operation, ...] = tuple(load_operation_table())
 
 
 @dataclass
@@ -132,13 +132,13 @@ class World:
             await tx[ExportStore].add(export)
             await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
             await tx[WebhookStore].add_delivery(delivery)
-        await catalogues.add(self.dependencies[UnitOfWork], tenant, product)
+        await catalogues.add_products(self.dependencies[UnitOfWork], tenant, product)
         await self.dependencies[RequestLogSink].write([log])
-        image = await catalogues.pictured(self.dependencies[UnitOfWork], tenant, product.id)
+        image = await catalogues.add_image(self.dependencies[UnitOfWork], tenant, product.id)
         async with self.dependencies[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
             entry = tx.recorded.changes[-1].entry
-        pair, merge = await self._matched(Shop(self.dependencies[UnitOfWork], tenant, [source], [product]))
+        pair, merge = await self._matched(MergedCatalogue(self.dependencies[UnitOfWork], tenant, [source], [product]))
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
@@ -147,13 +147,16 @@ class World:
         await self._create_others(made)
         return made
 
-    async def _matched(self, shop: Shop) -> tuple[MatchPair, Merge]:
+    async def _matched(self, shop: MergedCatalogue) -> tuple[MatchPair, Merge]:
         """An open pair of the first product's variant, and two items that are merged."""
-        other = await shop.source(kind="push", connector="push", config={})
-        mine, theirs = await shop.load(shop.sources[0], "P2", "oak"), await shop.load(other, "P3", "oak")
-        rival = await shop.load(other, "P4", "oak")
-        merge = await shop.merge(mine.variants[0], theirs.variants[0])
-        return await shop.pair(shop.products[0].variants[0], rival.variants[0]), merge
+        other = await shop.create_source(kind="push", connector="push", config={})
+        mine, theirs = (
+            await shop.load_product(shop.sources[0], "P2", "oak"),
+            await shop.load_product(other, "P3", "oak"),
+        )
+        rival = await shop.load_product(other, "P4", "oak")
+        merge = await shop.merge_variants(mine.variants[0], theirs.variants[0])
+        return await shop.create_pair(shop.products[0].variants[0], rival.variants[0]), merge
 
     async def _create_others(self, made: Tenancy) -> None:
         """What no test makes by hand is made through the API itself: one of each that can be."""

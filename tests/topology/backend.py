@@ -20,7 +20,7 @@ from domain.sso.ports import SsoStore
 from domain.webhooks.model import SHARD_COUNT
 from ports.unit_of_work import Tx
 from tests.support.backend import Backend
-from tests.support.postgres import assembled
+from tests.support.postgres import assemble_backend
 from tests.topology.two_servers import Servers
 
 
@@ -82,7 +82,7 @@ async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
     addresses = [node.conninfo for node in servers.all]
     pool = Pool(addresses[0], size=6, placement=servers)
     shards = PostgresShards(pool, SHARD_COUNT)
-    made = assembled(pool, shards, *addresses)
+    made = assemble_backend(pool, shards, *addresses)
     sealed = ReplicatedSealedValues(pool)
     sealed.servers = servers
     try:

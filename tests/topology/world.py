@@ -23,7 +23,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.worker.service import create_deliverer
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
-from tests.support.services import execution_of
+from tests.support.services import create_run_handler
 from tests.tenancy.world import World, serving
 from tests.topology.backend import ReplicatedRegistry, replicated
 from tests.topology.two_servers import Servers
@@ -93,7 +93,7 @@ class Cluster:
     async def work(self) -> int:
         """Do the runs that are due, as workers do; answers how many lanes there were."""
         container = self.world.dependencies
-        handlers = {"runs.execute": execution_of(container)}
+        handlers = {"runs.execute": create_run_handler(container)}
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         due = await container[JobDispatcher].dispatch_due_lanes(100)
         lanes = [lane for lane in due if "media:" not in lane and not lane.endswith(f"/{MATCHING_LANE}")]

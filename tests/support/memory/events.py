@@ -33,7 +33,7 @@ FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True, slots=True)
-class KeptEvent:
+class StoredEvent:
     """An event at its position in a log. In a network's log, `owner` is whose it is, `announced_at` when that one had it."""
 
     position: int
@@ -53,7 +53,7 @@ class Grant:
     groups: frozenset[str]
 
 
-def logged(kept: KeptEvent, body: bytes = b"", groups: frozenset[str] | None = None) -> LoggedEvent:
+def render_event(kept: StoredEvent, body: bytes = b"", groups: frozenset[str] | None = None) -> LoggedEvent:
     """The event as readers get it."""
     event = kept.event
     return LoggedEvent(
@@ -84,7 +84,7 @@ class MemoryLogs:
         listeners: called with channel and payload (ports/signals.py) after each commit.
     """
 
-    events: defaultdict[Tenant, dict[int, KeptEvent]] = field(default_factory=lambda: defaultdict(dict))
+    events: defaultdict[Tenant, dict[int, StoredEvent]] = field(default_factory=lambda: defaultdict(dict))
     granted: defaultdict[Tenant, dict[tuple[str, str], Grant]] = field(default_factory=lambda: defaultdict(dict))
     checkpoints: defaultdict[Tenant, dict[Tenant, LogPosition]] = field(default_factory=lambda: defaultdict(dict))
     low_watermarks: dict[Tenant, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class MemoryLogs:
     ) -> None:
         """Append an event at the log's next position."""
         position = max(self.low_watermarks.get(log, 0), *self.events[log], 0) + 1
-        self.events[log][position] = KeptEvent(position, log, event, at, owner, announced_at)
+        self.events[log][position] = StoredEvent(position, log, event, at, owner, announced_at)
 
     def notify(self, log: Tenant) -> None:
         """Signal that something was appended to the log."""
@@ -247,10 +247,10 @@ class MemoryEventReader:
             groups = self._groups(view.tenant, kept) if view.is_network else None
             if groups is not None or not view.is_network:
                 owner = kept.owner or kept.tenant
-                found.append(logged(kept, self._render(kept.event, owner, kept.announced_at or kept.at), groups))
+                found.append(render_event(kept, self._render(kept.event, owner, kept.announced_at or kept.at), groups))
         return sorted((event for event in found if wanted.matches(event)), key=lambda event: event.position)
 
-    def _groups(self, reader: Tenant, kept: KeptEvent) -> frozenset[str] | None:
+    def _groups(self, reader: Tenant, kept: StoredEvent) -> frozenset[str] | None:
         if kept.owner is None or kept.owner.org == reader.org:
             return None
         granted = [
@@ -288,7 +288,7 @@ class MemoryNetworkLog:
 
     async def read_published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
         kept = self._logs.events[owner].values()
-        return [logged(one) for one in kept if one.event.is_published and one.position > after.position][:limit]
+        return [render_event(one) for one in kept if one.event.is_published and one.position > after.position][:limit]
 
     async def append(self, log: Tenant, published: Sequence[PublishedEvents]) -> bool:
         checkpoints = self._logs.checkpoints[log]

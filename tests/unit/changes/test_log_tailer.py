@@ -18,7 +18,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
-from tests.support.logs import START, Log, beyond, running
+from tests.support.logs import START, TailedLog, build_unknown_position, run_log
 
 pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
@@ -45,18 +45,18 @@ async def assert_no_events(subscription: Subscription, seconds: float = 0.15) ->
 
 
 async def test_events_before_and_after_a_subscription_are_received() -> None:
-    async with running() as log:
+    async with run_log() as log:
         written = await log.write(3)
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             assert await take_events(subscription, 3) == written
             for _ in range(5):
                 written = await log.write(2)
                 assert await take_events(subscription, 2) == written
-            assert subscription.position == await log.end()
+            assert subscription.position == await log.end_positions()
 
 
 async def test_subscribing_while_events_are_written_misses_and_repeats_nothing() -> None:
-    async with running() as log:
+    async with run_log() as log:
         written: list[str] = []
         dice = Random(3)
 
@@ -81,7 +81,7 @@ async def test_subscribing_while_events_are_written_misses_and_repeats_nothing()
 
 
 async def test_the_first_subscriber_of_a_long_log_does_not_read_its_start() -> None:
-    async with running() as log:
+    async with run_log() as log:
         await log.write(2_000)
         end = await log.service.find_end(log.tenant)
         log.events.read = 0
@@ -92,7 +92,7 @@ async def test_the_first_subscriber_of_a_long_log_does_not_read_its_start() -> N
 
 
 async def test_one_read_serves_all_followers_of_a_tenant() -> None:
-    async with running() as log:
+    async with run_log() as log:
         end = await log.service.find_end(log.tenant)
         async with asyncio.timeout(20):
             followers = [log.tailer.subscribe(log.tenant, end) for _ in range(50)]
@@ -110,7 +110,7 @@ async def test_one_read_serves_all_followers_of_a_tenant() -> None:
 
 async def test_a_tenant_with_many_writes_does_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_tailer, "MAX_PAGE_EVENTS", 20)
-    async with running(idle_seconds=600) as log:
+    async with run_log(idle_seconds=600) as log:
         end, other = await log.service.find_end(log.tenant), Tenant(new_id("org"), True)
         async with log.tailer.subscribe(log.tenant, end) as busy, log.tailer.subscribe(other, end) as calm:
             for subscription in (busy, calm):
@@ -123,7 +123,7 @@ async def test_a_tenant_with_many_writes_does_not_starve_others(monkeypatch: pyt
 
 
 async def test_appended_events_are_received_once_they_are_committed() -> None:
-    async with running(idle_seconds=0.02) as log:
+    async with run_log(idle_seconds=0.02) as log:
         before, other = await log.write(), builders.event(new_id("src"))
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             async with log.uow.begin(log.tenant, builders.CALL) as tx:
@@ -135,12 +135,12 @@ async def test_appended_events_are_received_once_they_are_committed() -> None:
 
 
 async def test_a_follower_ahead_of_the_tailer_receives_nothing_twice() -> None:
-    async with running(idle_seconds=600) as log, log.tailer.subscribe(log.tenant, START) as early:
+    async with run_log(idle_seconds=600) as log, log.tailer.subscribe(log.tenant, START) as early:
         assert not (await early.next_batch(timeout=0.1)).events
         notify = log.store.listeners.pop()
         first = await log.write(4)
         await log.tailer.bounds_cache.query_fresh(log.tenant)
-        async with log.tailer.subscribe(log.tenant, await log.at(2)) as late:
+        async with log.tailer.subscribe(log.tenant, await log.position_at(2)) as late:
             second = await log.write(2)
             notify("events", f"{log.tenant.org} t")
             assert await take_events(late, 4) == first[2:] + second
@@ -151,20 +151,20 @@ async def test_a_follower_ahead_of_the_tailer_receives_nothing_twice() -> None:
 
 
 async def test_a_filter_omits_events_and_advances_the_position() -> None:
-    async with running() as log:
+    async with run_log() as log:
         await log.write(5)
         wanted = await log.write(1, type="source.blocked")
         async with log.tailer.subscribe(log.tenant, START, BLOCKED) as subscription:
             assert await take_events(subscription, 1) == wanted
             await log.write(5)
             await assert_no_events(subscription)
-            assert subscription.position == await log.end()
+            assert subscription.position == await log.end_positions()
             wanted = await log.write(1, type="source.blocked")
             assert await take_events(subscription, 1) == wanted
 
 
 async def test_a_rare_type_is_searched_in_windows() -> None:
-    async with running() as log:
+    async with run_log() as log:
         await log.write(95)
         wanted = await log.write(1, type="source.blocked")
         log.events.window = 10
@@ -177,7 +177,7 @@ async def test_a_rare_type_is_searched_in_windows() -> None:
 
 
 async def test_a_slow_follower_reads_the_log_itself_and_misses_nothing() -> None:
-    async with running(max_waiting=20) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+    async with run_log(max_waiting=20) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         written = await log.write()
         seen = await take_events(subscription, 1)
         for _ in range(10):
@@ -197,7 +197,7 @@ async def test_buffered_bytes_are_bounded_and_nothing_is_missed(
     module: ModuleType, bound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, bound, 20_000)
-    async with running() as log:
+    async with run_log() as log:
         async with log.tailer.subscribe(log.tenant, START) as slow, log.tailer.subscribe(log.tenant, START) as quick:
             written = await log.write()
             seen = [await take_events(slow, 1), await take_events(quick, 1)]
@@ -212,7 +212,7 @@ async def test_buffered_bytes_are_bounded_and_nothing_is_missed(
 
 async def test_an_unavailable_database_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_tailer, "_RETRY", 0.05)
-    async with running() as log, log.tailer.subscribe(log.tenant, START) as subscription:
+    async with run_log() as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         log.events.down = True
         written = await log.write(2)
@@ -222,7 +222,7 @@ async def test_an_unavailable_database_is_retried(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_lost_signal_delays_but_loses_no_event() -> None:
-    async with running(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+    async with run_log(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
@@ -230,7 +230,7 @@ async def test_a_lost_signal_delays_but_loses_no_event() -> None:
 
 
 async def test_signals_of_other_tenants_do_not_hide_a_lost_signal() -> None:
-    async with running(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+    async with run_log(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
@@ -248,7 +248,7 @@ async def test_signals_of_other_tenants_do_not_hide_a_lost_signal() -> None:
 
 
 async def test_concurrent_requests_share_one_query_that_starts_after_them() -> None:
-    log = Log()
+    log = TailedLog()
     other = Tenant(new_id("org"), True)
     await log.write()
     requests = [log.tailer.bounds_cache.query_fresh(tenant) for _ in range(50) for tenant in (log.tenant, other)]
@@ -262,7 +262,7 @@ async def test_concurrent_requests_share_one_query_that_starts_after_them() -> N
 
 
 async def test_tenants_do_not_receive_each_others_events() -> None:
-    async with running() as log:
+    async with run_log() as log:
         other, sandbox = Tenant(new_id("org"), True), Tenant(log.tenant.org, False)
         async with (
             log.tailer.subscribe(log.tenant, START) as subscription,
@@ -280,22 +280,22 @@ def _parse_data(stretch_events: Any) -> list[dict[str, Any]]:
     return [json.loads(event.body)["data"] for event in stretch_events]
 
 
-async def _publish_offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes: Any) -> list[str]:
+async def _publish_offer(log: TailedLog, owner: Tenant, catalogue: str, *paths: str, **changes: Any) -> list[str]:
     """Write a published offer event and copy it to the network log."""
     subject = new_id("ofr")
     published = await log.write(
         1, owner, subject=subject, type="offer.changed", version=4, catalogue=catalogue, is_published=True,
         data={"id": subject}, facets=["price", "stock"], fields=[(path, 1, 2) for path in paths], **changes,
     )  # fmt: skip
-    await log.relay()
+    await log.relay_events()
     return published
 
 
 async def test_a_licensee_receives_what_the_licence_covers_and_nothing_else() -> None:
-    async with running() as log:
+    async with run_log() as log:
         owner, published, closed = Tenant(new_id("org"), True), new_id("cat"), new_id("cat")
-        log.grant(owner, published, "*")
-        log.grant(owner, closed, new_id("org"), "trade")
+        log.grant_licence(owner, published, "*")
+        log.grant_licence(owner, closed, new_id("org"), "trade")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             assert not (await subscription.next_batch(timeout=0.05)).events
             await _publish_offer(log, owner, closed, "price")
@@ -319,9 +319,9 @@ async def test_a_licensee_receives_what_the_licence_covers_and_nothing_else() ->
 async def test_a_subscriber_during_a_licence_query_is_not_treated_as_unlicensed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with running(idle_seconds=0.05) as log:
+    async with run_log(idle_seconds=0.05) as log:
         owner, catalogue, other = Tenant(new_id("org"), True), new_id("cat"), Tenant(new_id("org"), True)
-        log.grant(owner, catalogue, log.tenant.org)
+        log.grant_licence(owner, catalogue, log.tenant.org)
         published = await _publish_offer(log, owner, catalogue, "price") + await _publish_offer(
             log, owner, catalogue, "price"
         )
@@ -345,10 +345,10 @@ async def test_a_subscriber_during_a_licence_query_is_not_treated_as_unlicensed(
 
 
 async def test_a_grant_by_name_adds_groups() -> None:
-    async with running() as log:
+    async with run_log() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        log.grant(owner, catalogue, "*")
-        log.grant(owner, catalogue, log.tenant.org, "stock")
+        log.grant_licence(owner, catalogue, "*")
+        log.grant_licence(owner, catalogue, log.tenant.org, "stock")
         await _publish_offer(log, owner, catalogue, "price", "quantity", "cost")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             [data] = _parse_data((await subscription.next_batch()).events)
@@ -358,18 +358,18 @@ async def test_a_grant_by_name_adds_groups() -> None:
 
 async def test_a_licence_granted_while_following_covers_simultaneous_events() -> None:
     """The first event of the catalogue may be written together with the grant."""
-    async with running(idle_seconds=0.3) as log:
+    async with run_log(idle_seconds=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             own = await log.write()
             assert await take_events(subscription, 1) == own
-            log.grant(owner, catalogue, "*")
+            log.grant_licence(owner, catalogue, "*")
             first = await _publish_offer(log, owner, catalogue, "price")
             own = await log.write()
             second = await _publish_offer(log, owner, catalogue, "price")
             seen = await take_events(subscription, 3)
             assert [id for id in seen if id not in own] == [*first, *second] and set(own) < set(seen)
-            log.revoke(owner, catalogue, "*")
+            log.revoke_licence(owner, catalogue, "*")
             await _publish_offer(log, owner, catalogue, "price")
             own = await log.write()
             assert await take_events(subscription, 1) == own
@@ -378,12 +378,12 @@ async def test_a_licence_granted_while_following_covers_simultaneous_events() ->
 
 async def test_a_late_follower_reads_with_the_current_licences() -> None:
     """Another follower of the tenant started without licences, and no signal is sent."""
-    async with running(idle_seconds=0.3) as log:
+    async with run_log(idle_seconds=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         async with log.tailer.subscribe(log.tenant, START) as early:
             own = await log.write()
             assert await take_events(early, 1) == own
-            log.grant(owner, catalogue, "*")
+            log.grant_licence(owner, catalogue, "*")
             log.store.listeners.clear()
             first = await _publish_offer(log, owner, catalogue, "price")
             async with log.tailer.subscribe(log.tenant, START) as late:
@@ -393,7 +393,7 @@ async def test_a_late_follower_reads_with_the_current_licences() -> None:
 
 async def test_a_tenant_without_licences_does_not_read_the_networks_log() -> None:
     """The old position may be followed by millions of events of the network log."""
-    async with running(idle_seconds=0.05) as log:
+    async with run_log(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         for _ in range(3):
             await _publish_offer(log, owner, catalogue, "price")
@@ -402,15 +402,15 @@ async def test_a_tenant_without_licences_does_not_read_the_networks_log() -> Non
             assert await take_events(subscription, 2) == own
             await _publish_offer(log, owner, catalogue, "price")
             await assert_no_events(subscription, 0.2)
-            end, reached = await log.end(), subscription.position
+            end_positions, reached = await log.end_positions(), subscription.position
             assert (reached.own.position, reached.network.position) == (2, end.network.position)
         assert log.events.read_of_network == 0
 
 
 async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
-    async with running() as log:
+    async with run_log() as log:
         owner, catalogue, dice = Tenant(new_id("org"), True), new_id("cat"), Random(5)
-        log.grant(owner, catalogue, log.tenant.org)
+        log.grant_licence(owner, catalogue, log.tenant.org)
         written: dict[bool, list[str]] = {False: [], True: []}
 
         async def write(of_network: bool) -> None:
@@ -439,10 +439,10 @@ async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
 async def test_a_follower_gets_an_error_if_the_log_was_rolled_back() -> None:
     """The log either lacks the events or has reached the position again with other events."""
     for again in (0, 3):
-        async with running(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+        async with run_log(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
             written = await log.write(5)
             assert await take_events(subscription, 5) == written
-            log.forget(3)
+            log.delete_events(3)
             log.clock.advance(timedelta(seconds=1))
             if again:
                 await log.write(again)
@@ -450,19 +450,19 @@ async def test_a_follower_gets_an_error_if_the_log_was_rolled_back() -> None:
                 with pytest.raises(CursorExpired):
                     while True:
                         assert not (await subscription.next_batch()).events
-            async with log.tailer.subscribe(log.tenant, await log.end()) as restarted:
+            async with log.tailer.subscribe(log.tenant, await log.end_positions()) as restarted:
                 written = await log.write(2)
                 assert await take_events(restarted, 2) == written
 
 
 async def test_a_follower_gets_an_error_if_the_networks_log_was_rolled_back() -> None:
-    async with running(idle_seconds=0.05) as log:
+    async with run_log(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        log.grant(owner, catalogue, "*")
+        log.grant_licence(owner, catalogue, "*")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             first = await _publish_offer(log, owner, catalogue, "price")
             assert await take_events(subscription, 1) == first
-            log.forget(1, get_network_tenant(True))
+            log.delete_events(1, get_network_tenant(True))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:
@@ -477,9 +477,9 @@ async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
 ) -> None:
     """The error does not depend on how far the log has grown since; no new event may be skipped."""
     monkeypatch.setattr(log_reader, "MAX_BOUNDS_AGE", 60.0 if remembered else 0.0)
-    async with running(idle_seconds=0.05) as log:
+    async with run_log(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        log.grant(owner, catalogue, log.tenant.org)
+        log.grant_licence(owner, catalogue, log.tenant.org)
 
         async def write(count: int) -> None:
             for _ in range(count):
@@ -487,7 +487,7 @@ async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
 
         await write(5)
         old = await log.service.find_end(log.tenant)
-        log.forget(4, get_network_tenant(True) if of_network else log.tenant)
+        log.delete_events(4, get_network_tenant(True) if of_network else log.tenant)
         log.clock.advance(timedelta(seconds=1))
         await write(again)
         async with asyncio.timeout(10):
@@ -501,23 +501,23 @@ async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
 
 async def test_a_follower_gets_an_error_when_another_epoch_begins() -> None:
     """Another process found that the log lost events, so events after the position are no longer certain."""
-    async with running(idle_seconds=0.05) as log:
+    async with run_log(idle_seconds=0.05) as log:
         written = await log.write(3)
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             assert await take_events(subscription, 3) == written
-            await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
+            await log.events.begin_epoch(log.tenant, build_unknown_position((await log.end_positions()).own))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:
                         assert not (await subscription.next_batch()).events
-        async with log.tailer.subscribe(log.tenant, await log.end()) as restarted:
+        async with log.tailer.subscribe(log.tenant, await log.end_positions()) as restarted:
             written = await log.write(2)
             assert await take_events(restarted, 2) == written
 
 
 async def test_a_log_that_begins_while_it_is_followed_is_the_same_log() -> None:
     """A log has no epoch before its first event."""
-    async with running(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+    async with run_log(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.2)).events
         for _ in range(3):
             written = await log.write(2)
@@ -526,7 +526,7 @@ async def test_a_log_that_begins_while_it_is_followed_is_the_same_log() -> None:
 
 
 async def test_closing_wakes_waiting_subscribers() -> None:
-    async with running() as log, log.tailer.subscribe(log.tenant, START) as subscription:
+    async with run_log() as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         waiting = asyncio.create_task(subscription.next_batch())
         await asyncio.sleep(0.05)
@@ -535,7 +535,7 @@ async def test_closing_wakes_waiting_subscribers() -> None:
 
 
 async def test_a_waiting_reader_at_the_end_of_the_log_is_answered_without_a_query() -> None:
-    async with running(idle_seconds=0.05) as log:
+    async with run_log(idle_seconds=0.05) as log:
         end = await log.service.find_end(log.tenant)
         log.events.read = 0
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.5)
@@ -548,7 +548,7 @@ async def test_a_waiting_reader_at_the_end_of_the_log_is_answered_without_a_quer
 
 
 async def test_a_waiting_reader_does_not_receive_an_unverified_end() -> None:
-    async with running(idle_seconds=600) as log:
+    async with run_log(idle_seconds=600) as log:
         end = await log.service.find_end(log.tenant)
         notify = log.store.listeners.pop()
         written = asyncio.create_task(log.write(2))
@@ -562,7 +562,7 @@ async def test_a_waiting_reader_does_not_receive_an_unverified_end() -> None:
 
 async def test_a_waiting_reader_does_not_receive_an_end_after_a_failed_read() -> None:
     """The log has new events, but the tailer failed to read them: the poll reads the log at its end."""
-    async with running(idle_seconds=0.0) as log:
+    async with run_log(idle_seconds=0.0) as log:
         written = await log.write(1)
         after = (await log.service.read_page(log.tenant, START, 10, EventFilter())).position
         poll = asyncio.create_task(log.service.long_poll(log.tenant, after, 10, EventFilter(), 0.5))

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.shipped_clients import imported
+from tests.support.shipped_clients import import_client
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 __all__ = ["run_script"]
@@ -22,7 +22,7 @@ def follow_changes(path: Path) -> tuple[list[str], Exception | None]:
         cursors.append(request.url.params.get("cursor"))
         return httpx.Response(200, json=PAGE)
 
-    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
+    with import_client().Joinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
         try:
             next(iter(client.changes.follow("begin", path)))
         except (ValueError, OSError) as error:

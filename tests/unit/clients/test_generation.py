@@ -27,21 +27,21 @@ from entrypoints.clients.distribution import COLLECTION, FILE_NAMES, TARBALL, VE
 from entrypoints.clients.languages import PYTHON, TYPESCRIPT, TypeConverter, format_comment, format_docstring
 from entrypoints.clients.python.runtime.calls import FeedPage, ListPage
 from entrypoints.clients.python.runtime.tables import PAGE_SIZE
-from tests.support.shipped_clients import described, files, imported
+from tests.support.shipped_clients import build_client_files, import_client, load_description
 
 ROOT = Path(__file__).parents[3]
 
 
 def list_operations() -> list[tuple[str, Any]]:
-    return [(path, one) for path, item in described()["paths"].items() for one in item.values()]
+    return [(path, one) for path, item in load_description()["paths"].items() for one in item.values()]
 
 
 def read_python(path: str) -> str:
-    return zipfile.ZipFile(io.BytesIO(files()[WHEEL])).read(f"joinery_client/{path}").decode()
+    return zipfile.ZipFile(io.BytesIO(build_client_files()[WHEEL])).read(f"joinery_client/{path}").decode()
 
 
 def read_typescript(path: str) -> str:
-    with tarfile.open(fileobj=io.BytesIO(files()[TARBALL])) as archive:
+    with tarfile.open(fileobj=io.BytesIO(build_client_files()[TARBALL])) as archive:
         file = archive.extractfile(f"package/{path}")
         assert file is not None
         return file.read().decode()
@@ -50,12 +50,12 @@ def read_typescript(path: str) -> str:
 def test_the_same_description_gives_the_same_bytes(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-m", "entrypoints.clients.distribution", str(tmp_path)], check=True, env=env)
-    assert {name: (tmp_path / name).read_bytes() for name in FILE_NAMES} == files()
+    assert {name: (tmp_path / name).read_bytes() for name in FILE_NAMES} == build_client_files()
 
 
 def test_every_operation_has_a_method_in_both_languages() -> None:
-    package = imported()
-    groups = {group.name: {method.operation for method in group.methods} for group in build_groups(described())}
+    package = import_client()
+    groups = {group.name: {method.operation for method in group.methods} for group in build_groups(load_description())}
     methods = set().union(*groups.values())
     left = {one["operationId"] for _, one in list_operations()} - methods
     assert left == {"changes.stream"}  # replaced by long polling
@@ -71,15 +71,15 @@ def test_every_operation_has_a_method_in_both_languages() -> None:
 
 
 def test_every_component_is_a_type_in_both_languages() -> None:
-    package, types = imported(), read_typescript("types.d.ts")
-    for component in described()["components"]["schemas"]:
+    package, types = import_client(), read_typescript("types.d.ts")
+    for component in load_description()["components"]["schemas"]:
         assert hasattr(package.types, format_type_name(component)), component
         assert re.search(rf"^export (type|interface) {format_type_name(component)}\b", types, re.M), component
 
 
 def test_optional_keys_are_known_at_runtime() -> None:
-    package = imported()
-    for component, schema in described()["components"]["schemas"].items():
+    package = import_client()
+    for component, schema in load_description()["components"]["schemas"].items():
         if "properties" in schema:
             type_ = getattr(package.types, format_type_name(component))
             assert type_.__required_keys__ == set(schema.get("required", ())), component
@@ -87,14 +87,14 @@ def test_optional_keys_are_known_at_runtime() -> None:
 
 
 def test_all_exported_names_exist() -> None:
-    package = imported()
+    package = import_client()
     assert len(package.__all__) == len(set(package.__all__)) and "Listing" in package.__all__
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
 
 
 def test_events_are_distinguished_by_type() -> None:
-    package = imported()
-    known = described()["components"]["schemas"]["typed_event"]["discriminator"]["mapping"]
+    package = import_client()
+    known = load_description()["components"]["schemas"]["typed_event"]["discriminator"]["mapping"]
     assert set(known) == package.KNOWN_TYPES and len(known) >= 20
     for type in known:
         assert f"  type: {json.dumps(type)}\n" in read_typescript("types.d.ts")
@@ -103,14 +103,16 @@ def test_events_are_distinguished_by_type() -> None:
 
 
 def test_a_page_of_any_list_may_have_a_hundred_items() -> None:
-    lists = [method for group in build_groups(described()) for method in group.methods if method.item is not None]
+    lists = [
+        method for group in build_groups(load_description()) for method in group.methods if method.item is not None
+    ]
     limits = [one["schema"]["maximum"] for method in lists for one in method.query if one["name"] == "limit"]
     assert len(limits) == len(lists) > 10 and min(limits) >= PAGE_SIZE
 
 
 def test_pages_have_the_described_fields() -> None:
     """The page classes are written by hand, since their items are of any type."""
-    schemas = described()["components"]["schemas"]
+    schemas = load_description()["components"]["schemas"]
     for page, name, component in ((FeedPage, "FeedPage", "change_page"), (ListPage, "Page", "source_list")):
         fields = schemas[component]["properties"].keys()
         assert page.__annotations__.keys() == fields
@@ -133,9 +135,9 @@ def test_names_follow_from_the_description() -> None:
 
 
 def test_duplicate_operation_names_are_refused() -> None:
-    paths = dict(described()["paths"])
+    paths = dict(load_description()["paths"])
     with pytest.raises(ValueError, match="products.get is not unique"):
-        build_groups(described() | {"paths": paths | {"/v1/other/{id}": paths["/v1/products/{id}"]}})
+        build_groups(load_description() | {"paths": paths | {"/v1/other/{id}": paths["/v1/products/{id}"]}})
 
 
 SCHEMAS = {
@@ -175,7 +177,7 @@ def test_texts_are_escaped_in_docstrings_and_comments() -> None:
 
 
 def test_the_wheel_records_its_files() -> None:
-    archive = zipfile.ZipFile(io.BytesIO(files()[WHEEL]))
+    archive = zipfile.ZipFile(io.BytesIO(build_client_files()[WHEEL]))
     info = f"joinery_client-{VERSION}.dist-info"
     rows = [line.rsplit(",", 2) for line in archive.read(f"{info}/RECORD").decode().splitlines()]
     assert {row[0] for row in rows} == set(archive.namelist())
@@ -186,7 +188,7 @@ def test_the_wheel_records_its_files() -> None:
 
 
 def test_the_collection_contains_every_request() -> None:
-    collection = json.loads(files()[COLLECTION])
+    collection = json.loads(build_client_files()[COLLECTION])
     requests = [one for folder in collection["item"] for one in folder["item"]]
     assert len(requests) == len(list_operations())
     for one in requests:

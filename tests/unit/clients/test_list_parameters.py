@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from entrypoints.operations.query_string import QueryParser
-from tests.support.shipped_clients import imported
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
+from tests.support.shipped_clients import import_client
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 __all__ = ["run_script"]
@@ -28,7 +28,7 @@ CASES = [
 
 
 def parse_query(operation: str, query: str) -> dict[str, Any]:
-    row = next(row for row in whole() if row.id == operation.replace("follow", "page"))
+    row = next(row for row in load_operation_table() if row.id == operation.replace("follow", "page"))
     values, faults = QueryParser(row).parse(query)
     assert faults == ()
     return {name: value for name, value in values.items() if name != "limit"}
@@ -45,12 +45,12 @@ def test_python_sends_a_text_as_one_item(
         return httpx.Response(200, json=PAGE)
 
     method = operation.partition(".")[2].partition("_")[0]
-    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
+    with import_client().Joinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
         listing = getattr(getattr(client, group), method)(**query)
         next(listing.pages()) if hasattr(listing, "pages") else listing
 
     async def run() -> None:
-        async with imported().AsyncJoinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
+        async with import_client().AsyncJoinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
             listing = getattr(getattr(client, group), method)(**query)
             await (anext(listing.pages()) if hasattr(listing, "pages") else listing)
 

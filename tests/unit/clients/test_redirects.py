@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.shipped_clients import imported
+from tests.support.shipped_clients import import_client
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def other_server() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_python_follows_no_redirect(status: int, other_server: tuple[str, list[str]], tmp_path: Path) -> None:
-    package, (elsewhere, seen) = imported(), other_server
+    package, (elsewhere, seen) = import_client(), other_server
     file = tmp_path / "feed.csv"
     file.write_bytes(b"a")
     with serve_status(status, elsewhere) as (address, requests):

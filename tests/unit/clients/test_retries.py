@@ -208,7 +208,10 @@ def test_invalid_problem_documents_are_errors(content: bytes) -> None:
 
 def test_every_status_of_the_service_has_an_error_class() -> None:
     statuses = {
-        int(status) for item in described()["paths"].values() for one in item.values() for status in one["responses"]
+        int(status)
+        for item in load_description()["paths"].values()
+        for one in item.values()
+        for status in one["responses"]
     }
     for status in sorted(one for one in statuses if one >= 400):
         assert type(errors.build_response_error(build_error_response(status))) is not errors.JoineryError, status
@@ -247,7 +250,7 @@ def test_calls_build_urls() -> None:
 
 def test_values_of_lists_round_trip() -> None:
     """The service reads exactly what the client writes, for any characters in the codes."""
-    operation = next(row for row in whole() if row.id == "catalogue.list_offers")
+    operation = next(row for row in load_operation_table() if row.id == "catalogue.list_offers")
     codes = ["A-1", "4,5 mm", "back\\slash", "\\,", "a b&c=d", "é"]
     url = build_url("http://x", "/v1/offers", query={"sku": codes})
     values, faults = QueryParser(operation).parse(url.partition("?")[2])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from entrypoints.clients.python.runtime.async_core import AsyncCore
-from tests.support.shipped_clients import imported
+from tests.support.shipped_clients import import_client
 from tests.unit.clients.test_redirects import serve_status
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
@@ -58,7 +58,7 @@ def test_the_typescript_client_validates_timeouts(run_script: RunScript) -> None
 
 @pytest.mark.parametrize("timeout", [math.inf, 1e300, 3_000_000.0])
 def test_very_long_timeouts_are_accepted(timeout: float) -> None:
-    with serve_status(200) as (address, _), imported().Joinery(address, "k", timeout=timeout) as client:
+    with serve_status(200) as (address, _), import_client().Joinery(address, "k", timeout=timeout) as client:
         assert client.orgs.get() == {}
 
 

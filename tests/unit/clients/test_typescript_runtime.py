@@ -16,8 +16,8 @@ from entrypoints.clients.python.runtime import errors, tables
 from entrypoints.http.execute import UNSTORED_STATUSES
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.query_string import QueryParser
-from tests.support.shipped_clients import unpacked_tarball
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
+from tests.support.shipped_clients import unpack_tarball
 from tests.unit.clients.retry_cases import CASES
 
 SCRIPT = Path(__file__).with_name("typescript_runtime.mjs")
@@ -30,7 +30,7 @@ def run_script(tmp_path_factory: pytest.TempPathFactory) -> RunScript:
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js")
-    package = unpacked_tarball(tmp_path_factory.mktemp("node")) / "node_modules" / "joinery-client"
+    package = unpack_tarball(tmp_path_factory.mktemp("node")) / "node_modules" / "joinery-client"
 
     def run(command: str, argument: Any = None) -> Any:
         argv = [node, str(SCRIPT), str(package), command]
@@ -53,7 +53,7 @@ def test_requests_are_retried_by_outcome(run_script: RunScript) -> None:
 
 def test_values_of_lists_round_trip(run_script: RunScript) -> None:
     """The service reads exactly what the client writes, for any characters in the codes."""
-    operation = next(row for row in whole() if row.id == "catalogue.list_offers")
+    operation = next(row for row in load_operation_table() if row.id == "catalogue.list_offers")
     codes = ["A-1", "4,5 mm", "back\\slash", "\\,", "a b&c=d", "é", "100 %+"]
     url = run_script("addresses", {"sku": codes})
     assert QueryParser(operation).parse(url.partition("?")[2]) == ({"sku": codes}, ())

@@ -19,12 +19,12 @@ from tests.support.measure_texts import (
     UNITS,
     WORDS,
     Figure,
-    Sized,
+    SizeText,
+    corrupted_size_texts,
     figures,
+    find_unexplained_figures,
     hundredths,
-    noisy,
-    sized,
-    unexplained,
+    size_texts,
 )
 
 
@@ -39,28 +39,29 @@ def _parse_sizes(
     return _get_sides(parsed.value.dimensions) if parsed.value else {}, [fault.detail for fault in parsed.faults]
 
 
-@given(sized())
-def test_sides_are_read_in_every_notation(size: Sized) -> None:
+@given(size_texts())
+def test_sides_are_read_in_every_notation(size: SizeText) -> None:
     assert _parse_sizes(size.text) == (size.sides, [])
 
 
 @given(
-    sized(), st.sampled_from(["Product Dimensions: ", "Overall: ", "approx. ", "Item size - ", "TV bench, ", "Table "])
+    size_texts(),
+    st.sampled_from(["Product Dimensions: ", "Overall: ", "approx. ", "Item size - ", "TV bench, ", "Table "]),
 )
-def test_words_before_a_size_change_nothing(size: Sized, words: str) -> None:
+def test_words_before_a_size_change_nothing(size: SizeText, words: str) -> None:
     assert _parse_sizes(words + size.text) == (size.sides, [])
 
 
-@given(sized(), st.sampled_from(SEATS), st.integers(10, 30), st.sampled_from([", ", "; ", "\n", " ("]))
-def test_a_seat_height_is_kept_in_addition_to_the_sides(size: Sized, label: str, seat: int, stop: str) -> None:
+@given(size_texts(), st.sampled_from(SEATS), st.integers(10, 30), st.sampled_from([", ", "; ", "\n", " ("]))
+def test_a_seat_height_is_kept_in_addition_to_the_sides(size: SizeText, label: str, seat: int, stop: str) -> None:
     close = ")" if stop == " (" else ""
     mark = UNITS[size.unit][0]
     found, faults = _parse_sizes(f"{size.text}{stop}{label}: {seat}{mark}{close}")
     assert (found, faults) == ({**size.sides, "seat_height": hundredths(Fraction(seat), size.unit)}, [])
 
 
-@given(sized(), st.sampled_from(NOT_THE_PIECE), st.integers(10, 99), st.booleans())
-def test_other_measures_neither_replace_nor_hide_a_side(size: Sized, label: str, value: int, first: bool) -> None:
+@given(size_texts(), st.sampled_from(NOT_THE_PIECE), st.integers(10, 99), st.booleans())
+def test_other_measures_neither_replace_nor_hide_a_side(size: SizeText, label: str, value: int, first: bool) -> None:
     unit = " kg" if "load" in label else UNITS[size.unit][0]
     other = f"{label}: {value}{unit}"
     text = f"{other}; {size.text}" if first else f"{size.text}; {other}"
@@ -71,9 +72,11 @@ def test_other_measures_neither_replace_nor_hide_a_side(size: Sized, label: str,
 
 
 @given(
-    st.lists(sized("in"), min_size=2, max_size=3), st.permutations(PIECES), st.sampled_from([", ", "; ", "\n", " | "])
+    st.lists(size_texts("in"), min_size=2, max_size=3),
+    st.permutations(PIECES),
+    st.sampled_from([", ", "; ", "\n", " | "]),
 )
-def test_pieces_of_a_set_keep_their_own_sizes(sizes: list[Sized], names: list[str], stop: str) -> None:
+def test_pieces_of_a_set_keep_their_own_sizes(sizes: list[SizeText], names: list[str], stop: str) -> None:
     # An order after one piece cannot be distinguished from an order before the next piece.
     assume(len({size.text.rstrip().endswith(")") for size in sizes}) == 1)
     text = stop.join(f"{name}: {size.text}" for name, size in zip(names, sizes, strict=False))
@@ -97,11 +100,11 @@ def test_each_piece_has_its_own_order_and_a_leading_order_applies_to_all() -> No
 
 
 @given(
-    sized("in"),
-    sized("in"),
+    size_texts("in"),
+    size_texts("in"),
     st.sampled_from(["RECLINED", "Extended", "fully extended", "Shade size", "Carton", "ausgezogen", "Unfolded"]),
 )
-def test_the_size_of_a_position_or_a_shade_does_not_replace_the_item(size: Sized, other: Sized, name: str) -> None:
+def test_the_size_of_a_position_or_a_shade_does_not_replace_the_item(size: SizeText, other: SizeText, name: str) -> None:
     assert _parse_sizes(f"{size.text}; {name}: {other.text}") == (size.sides, [])
 
 
@@ -121,8 +124,8 @@ def test_numbers_after_other_measures_belong_to_the_item(text: str, sides: dict[
     assert _parse_sizes(text, "in") == (sides, [])
 
 
-@given(sized("in"), st.sampled_from(["W", "D", "H"]), st.integers(10, 90), st.integers(1, 40))
-def test_a_range_gives_its_first_bound(size: Sized, axis: str, low: int, span: int) -> None:
+@given(size_texts("in"), st.sampled_from(["W", "D", "H"]), st.integers(10, 90), st.integers(1, 40))
+def test_a_range_gives_its_first_bound(size: SizeText, axis: str, low: int, span: int) -> None:
     side = {"W": "width", "D": "depth", "H": "height"}[axis]
     for joint in ("-", " - ", " to ", '"-'):
         assert _parse_sizes(f'{low}{joint}{low + span}"{axis}') == ({side: low * 100}, [])
@@ -171,14 +174,14 @@ def test_length_is_the_long_side_except_for_beds(length: int, width: int, height
 
 
 @settings(max_examples=200)
-@given(noisy())
-def test_no_number_is_dropped_silently(size: Sized) -> None:
+@given(corrupted_size_texts())
+def test_no_number_is_dropped_silently(size: SizeText) -> None:
     parsed = parse_dimensions(size.text, "in")
     if parsed.value is None:
         assert parsed.faults or not any(char.isdigit() for char in size.text)
         return
     if not parsed.faults:
-        assert unexplained(size.text, parsed.value) == [], parsed.value
+        assert find_unexplained_figures(size.text, parsed.value) == [], parsed.value
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from domain.matching.index import MAX_LISTED_ITEMS, IndexedItem, KeyListing, com
 from domain.matching.model import AUTO_MERGE_PROBABILITY
 from domain.matching.scoring import DEFAULT_WEIGHTS, convert_to_probability
 from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
-from tests.support.matching import products_of
+from tests.support.matching import build_products
 from tests.unit.matching.memory_index import MemoryIndex, create_items, match_items
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def create_stored_items(
             compute_features(
                 StoredVariant(variant.key, product.id, source, product.data, variant.data, *_get_price(variant.offers))
             )
-            for product in products_of(source, rows)
+            for product in build_products(source, rows)
             for variant in product.variants
         ]
     return create_items(found)

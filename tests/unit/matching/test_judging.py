@@ -21,7 +21,7 @@ from domain.matching.judge_answers import (
     parse_answer,
 )
 from domain.matching.model import JudgeSettings
-from tests.support.judged import item, make_answer, pair
+from tests.support.judge_fakes import build_item, build_pair, make_answer
 from tests.support.providers import strict_faults
 
 ENABLED = JudgeSettings(enabled=True)
@@ -30,7 +30,7 @@ LENGTH = {"hundredths_in": 7087, "given": {"value": 180, "unit": "cm"}}
 
 def test_an_item_is_shown_in_words_by_field() -> None:
     seen = build_visible_texts(
-        item(
+        build_item(
             "var_1", sku="HA-180", gtin="4006381333931", axes={"Color": "Oak", "Size": "180"}, materials=["oak", "steel"],
             dimensions={"width": LENGTH, "seat_height": LENGTH}, weight={"hundredths_lb": 1, "given": {"value": "12.5", "unit": "kg"}},
             components=[{"name": "Chair", "quantity": 4}], price=89900, currency="usd", category_path=["Tables", "Dining"],
@@ -43,8 +43,8 @@ def test_an_item_is_shown_in_words_by_field() -> None:
         "weight": "12.5 kg", "components": "name: Chair; quantity: 4", "price": "899.00 usd",
         "category_path": "Tables, Dining", "description": "Solid oak",
     }  # fmt: skip
-    assert build_visible_texts(item("v", price=500, currency="jpy"))["price"] == "500 jpy"
-    assert "price" not in build_visible_texts(item("v", price="free", currency="usd"))
+    assert build_visible_texts(build_item("v", price=500, currency="jpy"))["price"] == "500 jpy"
+    assert "price" not in build_visible_texts(build_item("v", price="free", currency="usd"))
 
 
 def test_visible_texts_are_bounded() -> None:
@@ -52,7 +52,7 @@ def test_visible_texts_are_bounded() -> None:
     for _ in range(2000):
         deep = [deep]
     seen = build_visible_texts(
-        item(
+        build_item(
             "v",
             title="t" * 10_000,
             description="d " * 9_000,
@@ -62,14 +62,16 @@ def test_visible_texts_are_bounded() -> None:
     )
     assert all(len(text) <= FIELD_LIMITS[name] for name, text in seen.items()) and "features" not in seen
     full = build_visible_texts(
-        item("v", **{name: "字" * 5000 for name in FIELD_LIMITS if name not in ("title", "brand", "price")})
+        build_item("v", **{name: "字" * 5000 for name in FIELD_LIMITS if name not in ("title", "brand", "price")})
     )
-    assert len(json.dumps(build_model_data(pair("a", "b"), full, full), ensure_ascii=False)) < 12_000
+    assert len(json.dumps(build_model_data(build_pair("a", "b"), full, full), ensure_ascii=False)) < 12_000
 
 
 def test_the_matchers_evidence_is_described_in_fixed_words() -> None:
     data = build_model_data(
-        pair("a", "b", conflicts=("colour",)), build_visible_texts(item("a")), build_visible_texts(item("b"))
+        build_pair("a", "b", conflicts=("colour",)),
+        build_visible_texts(build_item("a")),
+        build_visible_texts(build_item("b")),
     )
     assert data["evidence"] == [{"comparison": "title", "found": "most rare words shared", "weight": 4.25}]
     assert data["conflicts"] == ["colour"] and data["subject"]["brand"] == "Halden"
@@ -105,8 +107,8 @@ def test_a_quote_occurs_verbatim(quote: str, text: str, found: bool) -> None:
     assert is_quote_in_text(quote, text) is found
 
 
-LEFT = build_visible_texts(item("a", "Halden oak table", colour="oak", description="Seats six."))
-RIGHT = build_visible_texts(item("b", "HALDEN table", colour="natural oak"))
+LEFT = build_visible_texts(build_item("a", "Halden oak table", colour="oak", description="Seats six."))
+RIGHT = build_visible_texts(build_item("b", "HALDEN table", colour="natural oak"))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_unstorable_characters_of_an_answer_are_replaced() -> None:
 def test_answers_have_outcomes(
     choice: str, confidence: float, changes: Any, settings: JudgeSettings, outcome: str
 ) -> None:
-    assert decide_outcome(choice, confidence, pair("a", "b", **changes), settings) == outcome
+    assert decide_outcome(choice, confidence, build_pair("a", "b", **changes), settings) == outcome
 
 
 HOSTILE = [
@@ -216,8 +218,8 @@ HOSTILE = [
 @pytest.mark.parametrize("name", ["title", "description", "sku", "axes"])
 def test_data_stays_within_its_field(words: str, name: str) -> None:
     given: Any = {words: words} if name == "axes" else words
-    subject = build_visible_texts(item("a", words) if name == "title" else item("a", **{name: given}))
-    data = build_model_data(pair("a", "b", conflicts=("colour",)), subject, RIGHT)
+    subject = build_visible_texts(build_item("a", words) if name == "title" else build_item("a", **{name: given}))
+    data = build_model_data(build_pair("a", "b", conflicts=("colour",)), subject, RIGHT)
     again = json.loads(json.dumps(data, ensure_ascii=False))
     assert again == data and again.keys() == {"subject", "candidate", "evidence", "conflicts"}
     assert again["conflicts"] == ["colour"] and again["candidate"] == RIGHT

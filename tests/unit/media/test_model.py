@@ -58,6 +58,13 @@ def test_retry_delays_grow_until_the_last_attempt() -> None:
 
 def test_formats_are_detected_by_the_first_bytes() -> None:
     for name in ("JPEG", "PNG", "GIF", "WEBP"):
-        assert detect_format(images.file_of(images.picture(), name)[:12]) == name
-    for other in (images.SVG, images.HTML, images.file_of(images.picture(), "TIFF"), b"", b"\xff\xd8", b"RIFF0000WAVE"):
+        assert detect_format(images.encode_image(images.build_image(), name)[:12]) == name
+    for other in (
+        images.SVG,
+        images.HTML,
+        images.encode_image(images.build_image(), "TIFF"),
+        b"",
+        b"\xff\xd8",
+        b"RIFF0000WAVE",
+    ):
         assert detect_format(other[:12]) is None

@@ -1,0 +1,110 @@
+"""XLS, XLSB and ODS are read as XLSX is: every sheet, exact cells, and no more than fits."""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connectors.sdk import BadData, Limits
+from tests.connectors.workbook_writers import Sheets, ods, xls, xlsb
+
+SHEETS: Sheets = {
+    "Stühle": [["SKU", "Title", "Price", "Qty"], ["00712", "Fåtölj", 499.9, 3], ["A-2", None, 1299, 0.5]],
+    "Tische": [["SKU", "Qty"], ["T-1", 12]],
+}
+WRITERS = {"xls": xls, "ods": ods, "xlsb": xlsb}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_every_sheet_and_cell(reader: Any, kind: str) -> None:
+    first, second = reader(WRITERS[kind](SHEETS))
+    assert (first[0].sheet, second[0].sheet) == ("Stühle", "Tische")
+    assert first[0].headers == ("SKU", "Title", "Price", "Qty")
+    assert first[1] == [(2, ["00712", "Fåtölj", "499.9", "3"]), (3, ["A-2", "", "1299", "0.5"])]
+    assert second[1] == [(2, ["T-1", "12"])]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_cut_off_and_bent(reader: Any, kind: str) -> None:
+    """Whatever is missing or changed, there are rows or a sentence."""
+    whole = WRITERS[kind](SHEETS)
+    for at in range(8, len(whole), max(1, len(whole) // 60)):
+        for damaged in (whole[:at], whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :]):
+            try:
+                reader(damaged)
+            except BadData as error:
+                assert str(error)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: xlsb({"A": [["SKU"], ["A"]]}, first=900_000) + b"",
+        lambda: ods(SHEETS, numbercolumnsrepeated="2000000"),
+    ],
+    ids=["far row", "repeated cell"],
+)
+def test_sheets_that_span_too_much(reader: Any, make: Callable[[], bytes]) -> None:
+    with pytest.raises(BadData, match="spans"):
+        reader(make(), limits=Limits(sheet_cells=100_000))
+
+
+def test_texts_repeated_in_open_documents(reader: Any) -> None:
+    long = {"A": [["SKU", "Title"], ["A-1", "x" * 60_000]]}
+    with pytest.raises(BadData, match="too long in total"):
+        reader(ods(long, numbercolumnsrepeated="20000"), limits=Limits(unpacked_bytes=64 * 1024 * 1024))
+
+
+def test_blank_rows_repeated_to_the_end_are_no_span(reader: Any) -> None:
+    """Spreadsheet programs state a blank rest of the sheet as one row repeated a million times."""
+    sheet = {"A": [["SKU", "Qty"], ["A-1", 3]]}
+    content = ods(sheet)
+    assert reader(content)[0][1] == [(2, ["A-1", "3"])]
+
+
+def test_a_record_that_claims_more_than_there_is(reader: Any) -> None:
+    content = xlsb({"A": [["SKU"], ["A" + struct.pack("<I", 7).decode("latin-1")]]})
+    assert reader(content)
+
+
+def patched(content: bytes, at: int, piece: bytes) -> bytes:
+    """The content with a piece of it replaced."""
+    return content[:at] + piece + content[at + len(piece) :]
+
+
+OLD = xls(SHEETS)
+DIMENSIONS = OLD.index(b"\x00\x02\x0e\x00")
+FAT = 512 + 512 * struct.unpack_from("<I", OLD, 76)[0]
+DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (patched(OLD, 44, b"\xff\xff\xff\x7f"), "damaged"),
+        (patched(OLD, 64, b"\xff\xff\x00\x00"), "damaged"),
+        (patched(OLD, 68, struct.pack("<II", 0, 1)), "damaged"),
+        (patched(OLD, FAT + 4 * DIRECTORY, struct.pack("<I", DIRECTORY)), "damaged"),
+        (patched(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 0, 0xFFFFFFFF, 0, 0xFF)), "span more"),
+        (patched(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 9, 1, 0, 9)), "span more"),
+        (xls({"A": [["SKU"], *[[]] * 40_000, [None] * 200 + ["x"]]}), "span more"),
+    ],
+    ids=[
+        "many tables",
+        "many small tables",
+        "list of lists",
+        "chain in a circle",
+        "stated",
+        "stated backwards",
+        "far cell",
+    ],
+)
+def test_old_workbooks_that_would_fill_memory(reader: Any, content: bytes, message: str) -> None:
+    with pytest.raises(BadData, match=message):
+        reader(content)
+
+
+def test_old_documents_without_a_workbook(reader: Any) -> None:
+    with pytest.raises(BadData, match="without a workbook"):
+        reader(OLD.replace("Workbook".encode("utf-16-le"), "WordDocu".encode("utf-16-le")))

@@ -1,0 +1,212 @@
+"""A worker or an API process that ends itself at a given place: python -m tests.faults.crash_points worker|api PLACE [SIGNAL].
+
+Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `counted` (its snapshot
+is, and not written), `written` (it is), `fetched` (that is committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
+`end` (the run's end is written, not committed), `ended` (it is). Of an API: `write` and `written`, around the commit of
+the first POST /v1/sources; `before:OPERATION` and `after:OPERATION`, around any that is no dry run; `exporting` (half of a file is stored). Of an export: `exporting` (half of a file is written), `exported` (every file is, and its end not committed).
+`none` is nowhere.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from adapters.arq.worker import ArqLaneSource, limit_arq_logging
+from adapters.files.workspaces import FileWorkspaces
+from domain.exports.model import EXECUTE_EXPORT
+from domain.ingestion.model import FeedTable
+from domain.ingestion.ports import Connectors as InstalledConnectors
+from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobDispatcher, JobStore
+from domain.jobs.usecases.lane_processor import LaneProcessor
+from domain.jobs.usecases.polling import DatabaseLaneSource
+from domain.jobs.usecases.worker import FailoverLaneSource, Worker
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs import chunks
+from domain.runs.model import Run
+from domain.runs.ports import RunStore
+from domain.runs.run_queue import EXECUTE_RUN
+from domain.runs.usecases import execution
+from domain.secrets.ports import Vault
+from entrypoints.api.server import serve
+from entrypoints.areas import exports, probes
+from entrypoints.container import open_dependencies
+from entrypoints.dependencies import Dependencies
+from entrypoints.logs import configure_logging
+from entrypoints.operations.operation import create_handlers
+from entrypoints.settings import Settings, read_settings
+from entrypoints.stop_signals import catch_stop_signals
+from ports.objects import ObjectStore as StoredObjects
+from ports.signals import Signals
+from ports.unit_of_work import Tx, UnitOfWork
+from tests.support.readers import create_in_process_readers
+
+LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
+vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
+    1024,
+    {"catalogue": 50, "stock": 50},
+)  # a small file is worked through in many chunks
+
+
+@dataclass
+class Trap:
+    """Springs once, at its place."""
+
+    place: str
+    number: signal.Signals = signal.SIGKILL
+    chunks: int = 0
+
+    def at(self, place: str) -> None:
+        """The process came by this place."""
+        if place == self.place:
+            self.place = "none"
+            os.kill(os.getpid(), self.number)
+
+
+class _Wrapped:
+    """Something of which only some verbs are looked at."""
+
+    def __init__(self, inner: Any, trap: Trap) -> None:
+        self._inner, self._trap = inner, trap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class Runs(_Wrapped):
+    """A run store that notes in which stage the transaction leaves the run."""
+
+    stage = ""
+
+    async def save(self, run: Run) -> None:
+        self.stage = run.stage
+        await self._inner.save(run)
+
+
+class Jobs(_Wrapped):
+    """A job store with traps before the commit."""
+
+    runs: Runs
+    ending = False
+
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> None:
+        await self._inner.renew_lease(job, lease)
+        if self.runs.stage == "store":
+            self._trap.chunks += 1
+            self._trap.at(f"chunk:{self._trap.chunks}")
+
+    async def finish(self, job: ClaimedJob) -> None:
+        await self._inner.finish(job)
+        self.ending = True
+        self._trap.at("end")
+
+
+class Units(_Wrapped):
+    """Units of work with traps around their commits."""
+
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
+        async with self._inner.begin(tenant, call) as tx:
+            runs = tx._stores[RunStore] = Runs(tx[RunStore], self._trap)
+            jobs = tx._stores[JobStore] = Jobs(tx[JobStore], self._trap)
+            jobs.runs = runs
+            yield tx
+            if call.operation == "sources.create":
+                self._trap.at("write")
+            if not tx.is_dry_run:
+                self._trap.at(f"before:{call.operation}")
+        if call.operation == "sources.create":
+            self._trap.at("written")
+        if tx.is_dry_run:
+            return
+        self._trap.at(f"after:{call.operation}")
+        if jobs.ending:
+            self._trap.at("ended")
+        elif runs.stage == "parse":
+            self._trap.at("fetched")
+        elif runs.stage == "store":
+            self._trap.at(f"stored:{self._trap.chunks}")
+
+
+class Objects(_Wrapped):
+    """Objects with traps half way through one, and around writing one."""
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        async for chunk in self._inner.read(key):
+            yield chunk[: len(chunk) // 2]
+            self._trap.at("fetch")
+            yield chunk[len(chunk) // 2 :]
+
+    async def put_file(self, key: str, path: Path) -> None:
+        self._trap.at("counted")
+        await self._inner.put_file(key, path)
+        self._trap.at("written")
+
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        async def passed() -> AsyncIterator[bytes]:
+            async for chunk in chunks:
+                yield chunk[: len(chunk) // 2]
+                self._trap.at("exporting")
+                yield chunk[len(chunk) // 2 :]
+
+        await self._inner.put_stream(key, passed())
+        if "manifest" in key:
+            self._trap.at("exported")
+
+
+class Connectors(_Wrapped):
+    """Connectors with a trap some rows into a table."""
+
+    def parse_tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
+        for table in self._inner.parse_tables(*given, **named):
+            yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.declared_fields)
+
+    def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
+        for number, row in enumerate(rows):
+            if number == 100:
+                self._trap.at("parse")
+            yield row
+
+
+async def worker(container: Dependencies, settings: Settings, trap: Trap) -> None:
+    """A worker as the service runs it, with a short lease."""
+    limit_arq_logging()
+    run_execution = execution.RunExecution(
+        Units(container[UnitOfWork], trap), container[InstalledConnectors], Objects(container[StoredObjects], trap),
+        container[Vault], create_in_process_readers(Connectors(container[InstalledConnectors], trap)), FileWorkspaces(), lease=LEASE,
+    )  # fmt: skip
+    probing = create_handlers([probes.AREA], container)
+    container[StoredObjects] = Objects(container[StoredObjects], trap)
+    exporting = {EXECUTE_EXPORT: replace(create_handlers([exports.AREA], container)[EXECUTE_EXPORT], lease=LEASE)}
+    drain = LaneProcessor(container[JobDispatcher], {EXECUTE_RUN: run_execution, **probing, **exporting}, lease=LEASE)
+    database = DatabaseLaneSource(container[JobDispatcher], container[Signals])
+    source = FailoverLaneSource(ArqLaneSource(settings.redis_url), database, 1.0) if settings.redis_url else database
+    with catch_stop_signals() as stop:
+        await Worker(source, drain, max_lanes=4).run(stop)
+
+
+async def api(container: Dependencies, settings: Settings, trap: Trap) -> None:
+    """The API process."""
+    container[UnitOfWork] = Units(container[UnitOfWork], trap)
+    container[StoredObjects] = Objects(container[StoredObjects], trap)
+    await serve(container, settings)
+
+
+async def main(what: str, place: str = "none", number: str = "SIGKILL") -> None:
+    """Run the process that was asked for."""
+    settings = read_settings()
+    configure_logging(settings.log_level)
+    trap = Trap(place, signal.Signals[number])
+    async with open_dependencies(settings) as container:
+        await (worker if what == "worker" else api)(container, settings, trap)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

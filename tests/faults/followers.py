@@ -1,0 +1,298 @@
+"""Followers of every kind that keep at it: what each received in each life, and whether any response was untrue."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from domain.changes.model import FeedPosition
+from domain.changes.ports import EventReader
+from domain.changes.usecases.log_tailer import LogTailer
+from domain.changes.usecases.service import ChangesService
+from domain.kernel.errors import CursorExpired, DomainError
+from entrypoints.container import open_dependencies
+from entrypoints.settings import read_settings
+from tests.faults.writers import Book
+from tests.flows.service_processes import Tenancy, wait_until
+
+_BREAKS = (aiohttp.ClientError, OSError, TimeoutError)
+_PATIENCE = (429, 503)
+_GONE = 410
+_AGAIN = 0.1
+
+
+class FollowedEvent(NamedTuple):
+    """An event as a follower met it."""
+
+    id: str
+    org: str
+
+
+@dataclass
+class Follower:
+    """One that follows what a tenant sees. A life ends when the follower is told that it would miss something (410)."""
+
+    kind: str
+    tenancy: Tenancy
+    books: Mapping[Any, Book]
+    lives: list[list[FollowedEvent]] = field(default_factory=lambda: [[]])
+    breaks: int = 0
+    strange: list[str] = field(default_factory=list)
+    """Answers that nobody is to get."""
+    untrue: list[str] = field(default_factory=list)
+    """`caught_up`, and something acknowledged before was missing."""
+    caught_up: int = 0
+    _seen: set[str] = field(default_factory=set)
+    _checked: tuple[int, int] = (0, 0)
+
+    @property
+    def received(self) -> list[FollowedEvent]:
+        """In its present life."""
+        return self.lives[-1]
+
+    def take(self, events: Sequence[FollowedEvent]) -> None:
+        """Record received events."""
+        self.lives[-1] += events
+        self._seen.update(event.id for event in events)
+
+    def restart(self) -> None:
+        """Its cursor is of no use any more."""
+        self.lives.append([])
+        self._seen, self._checked = set(), (0, 0)
+
+    def known(self) -> tuple[list[str], int]:
+        """What is acknowledged so far: all of it belongs to what is told as `caught_up` from now on."""
+        ids = self.books[self.tenancy.tenant].acknowledged
+        return ids, len(ids)
+
+    def hold_to(self, known: tuple[list[str], int]) -> None:
+        """It was told that this was all."""
+        ids, count = known
+        which, checked = self._checked
+        missing = [id_ for id_ in ids[checked if which == id(ids) else 0 : count] if id_ not in self._seen]
+        self.caught_up += 1
+        self._checked = (id(ids), count)
+        if missing:
+            self.untrue.append(f"{self.kind}: caught up without {len(missing)} of {count} events")
+
+    async def broke(self) -> None:
+        """Come again after a moment."""
+        self.breaks += 1
+        await asyncio.sleep(_AGAIN)
+
+    async def run(self, reading: "Reading") -> None:
+        """Until cancelled."""
+        raise NotImplementedError
+
+
+@dataclass
+class Pages(Follower):
+    """Page after page; with `wait`, by long polls."""
+
+    query: dict[str, str] = field(default_factory=dict)
+    cursor: str | None = None
+
+    async def run(self, reading: "Reading") -> None:
+        async with reading.session(self.tenancy) as session:
+            while True:
+                try:
+                    if not await self._page(session):
+                        await asyncio.sleep(_AGAIN)
+                except _BREAKS:
+                    await self.broke()
+
+    async def _page(self, session: aiohttp.ClientSession) -> bool:
+        """Whether there may be more at once."""
+        known, query = self.known(), self.query | ({"cursor": self.cursor} if self.cursor else {})
+        async with session.get("/v1/changes", params=query) as answer:
+            content = await answer.read()
+        if answer.status != 200:
+            self._refused(answer.status, content)
+            return False
+        page = json.loads(content)
+        self.take([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
+        self.cursor = page["next_cursor"]
+        if page["caught_up"] and "types" not in self.query:
+            self.hold_to(known)
+        return bool(page["data"]) or "wait" in self.query
+
+    def _refused(self, status: int, content: bytes) -> None:
+        if status == _GONE:
+            self.cursor = None
+            self.restart()
+        elif status in _PATIENCE:
+            self.breaks += 1
+        else:
+            self.strange.append(f"{self.kind}: {status} {content.decode()[:200]}")
+
+
+@dataclass
+class Stream(Follower):
+    """Server-sent events, again and again from the last id."""
+
+    cursor: str | None = None
+    reasons: list[str] = field(default_factory=list)
+
+    async def run(self, reading: "Reading") -> None:
+        async with reading.session(self.tenancy) as session:
+            while True:
+                with contextlib.suppress(*_BREAKS):
+                    if self.cursor is None:
+                        await self._begin(session)
+                    else:
+                        await self._listen(session, self.cursor)
+                await self.broke()
+
+    async def _begin(self, session: aiohttp.ClientSession) -> None:
+        """A cursor of the log's beginning, behind one event at most."""
+        async with session.get("/v1/changes", params={"limit": "1"}) as answer:
+            page = json.loads(await answer.read())
+        if answer.status == 200:
+            self.take([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
+            self.cursor = page["next_cursor"]
+
+    async def _listen(self, session: aiohttp.ClientSession, cursor: str) -> None:
+        async with session.get("/v1/stream", headers={"Last-Event-ID": cursor}) as answer:
+            if answer.status != 200:
+                self._refused(answer.status, await answer.read())
+                return
+            sent: dict[str, str] = {}
+            buffer = b""
+            async for chunk in answer.content.iter_any():
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for line in lines:
+                    if line:
+                        name, _, value = line.decode().partition(":")
+                        sent[name] = value.removeprefix(" ")
+                    else:
+                        self._take(sent)
+                        sent = {}
+
+    def _take(self, sent: dict[str, str]) -> None:
+        if "data" not in sent:
+            return
+        data = json.loads(sent["data"])
+        self.cursor = sent["id"]
+        if sent["event"] == "stream.end":
+            self.reasons.append(data["reason"])
+        else:
+            self.take([FollowedEvent(data["id"], data["tenant_id"])])
+
+    def _refused(self, status: int, content: bytes) -> None:
+        if status == _GONE:
+            self.cursor = None
+            self.restart()
+        elif status not in _PATIENCE:
+            self.strange.append(f"{self.kind}: {status} {content.decode()[:200]}")
+
+
+@dataclass
+class Tailing(Follower):
+    """Subscriptions of the LogTailer of this process, as streams and deliveries hold them."""
+
+    position: FeedPosition | None = None
+
+    async def run(self, reading: "Reading") -> None:
+        service: ChangesService = reading.service
+        while True:
+            try:
+                start = await service.find_start(self.tenancy.tenant, self.position)
+                async with service.tailer.subscribe(self.tenancy.tenant, start) as subscription:
+                    while True:
+                        batch = await subscription.next_batch(50, 5.0)
+                        self.take(
+                            [FollowedEvent(event.id, json.loads(event.body)["tenant_id"]) for event in batch.events]
+                        )
+                        self.position = batch.position
+            except CursorExpired:
+                self.position = None
+                self.restart()
+            except DomainError:
+                await self.broke()
+
+
+def followers(tenancy: Tenancy, books: Mapping[Any, Book]) -> list[Follower]:
+    """One of each kind."""
+    return [
+        Pages("pages", tenancy, books, query={"limit": "50"}),
+        Pages("pages of few", tenancy, books, query={"limit": "17", "types": "offer.created"}),
+        Pages("long polls", tenancy, books, query={"limit": "100", "wait": "5"}),
+        Stream("stream", tenancy, books),
+        Tailing("subscription", tenancy, books),
+    ]
+
+
+@dataclass
+class Reading:
+    """All of them, in a thread of their own, as long as the context lasts."""
+
+    followers: Sequence[Follower]
+    env: Mapping[str, str]
+    port: int
+    strange: list[str] = field(default_factory=list)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _service: ChangesService | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _held: threading.Event = field(default_factory=threading.Event)
+    _free: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def service(self) -> ChangesService:
+        """The change feed in this process."""
+        assert self._service is not None
+        return self._service
+
+    def session(self, tenancy: Tenancy) -> aiohttp.ClientSession:
+        """A client of the API."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=60)
+        headers = {"Authorization": f"Bearer {tenancy.api.secret}"}
+        return aiohttp.ClientSession(f"http://127.0.0.1:{self.port}", headers=headers, timeout=timeout)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Read until the context is left."""
+        thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="followers")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._free.set()
+            self._stop.set()
+            thread.join(60)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody reads, or is told anything, in the meantime."""
+        self._free.clear()
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._hold)
+        wait_until(self._held.is_set, "nobody reads any more")
+        try:
+            yield
+        finally:
+            self._held.clear()
+            self._free.set()
+
+    def _hold(self) -> None:
+        self._held.set()
+        self._free.wait()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with open_dependencies(read_settings(self.env)) as container:
+            tailer = container[LogTailer]
+            self._service = ChangesService(container[EventReader], tailer)
+            tasks = {asyncio.create_task(tailer.run()): "the tailer"}
+            tasks |= {asyncio.create_task(one.run(self)): one.kind for one in self.followers}
+            while not self._stop.is_set():
+                await asyncio.sleep(0.1)
+                for task in [task for task in tasks if task.done()]:
+                    self.strange.append(f"{tasks.pop(task)} ended: {task.exception()!r}")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,142 @@
+"""A PostgreSQL server to be killed in every way there is, copied while it runs, and put back to what it was."""
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+
+from entrypoints.up.process import ChildProcess
+from entrypoints.up.servers import Postgres, PostgresCluster, build_postgres_environment
+from tests.flows.service_processes import wait_until
+from tests.support.processes import list_descendants
+
+_SETTINGS = {"shared_buffers": "64MB", "max_connections": "120", "checkpoint_timeout": "30s"}
+_CLIENTS = """
+SELECT pid FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname = current_database()
+"""
+UNFLUSHED = ("commit_delay = 100000", "commit_siblings = 0")
+"""A commit waits for a tenth of a second before it is written: who is killed meanwhile has not committed."""
+FLUSHED = ("synchronous_standby_names = 'nobody'",)
+"""A commit is written, and then waits for a standby that never comes: who is killed meanwhile has committed."""
+_COMMITTING = {
+    UNFLUSHED: _CLIENTS + " AND state = 'active' AND query = 'COMMIT' AND wait_event IS DISTINCT FROM 'SyncRep'",
+    FLUSHED: _CLIENTS + " AND state = 'active' AND query = 'COMMIT' AND wait_event = 'SyncRep'",
+}
+
+
+class Server:
+    """One data directory and whatever serves it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._postgres = Postgres(home, _SETTINGS)
+        self._process: ChildProcess | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the service connects."""
+        return self._postgres.build_url()
+
+    def start(self) -> None:
+        """Start it; what a crash left behind is recovered first."""
+        self._process = asyncio.run(self._postgres.start())
+
+    def stop(self) -> None:
+        """Shut it down."""
+        asyncio.run(self._postgres.stop())
+
+    def kill(self, *, whole: bool = True) -> None:
+        """SIGKILL the postmaster and its children, or it alone: then they find out by themselves."""
+        assert self._process is not None
+        pids = [*list_descendants(self._process.pid)] if whole else []
+        self._process._popen.kill()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: self._process is None or self._process.get_exit_code() is not None, "the server is gone")
+
+    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """What the database holds, by the superuser's eyes."""
+        with psycopg.connect(self._postgres.build_url(role="postgres"), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def kill_backend(self, dice: random.Random) -> bool:
+        """SIGKILL one that serves a client, whatever it does; answers whether there was any."""
+        pids = [pid for (pid,) in self.rows(_CLIENTS)]
+        if pids:
+            os.kill(dice.choice(pids), signal.SIGKILL)
+        return bool(pids)
+
+    def caught_committing(self, place: Sequence[str]) -> int | None:
+        """A backend that is in COMMIT, before it is written or behind: it is made to stay there a little."""
+        self.set(*place)
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            found = self.rows(_COMMITTING[tuple(place)])
+            if found:
+                return int(found[0][0])
+        return None
+
+    def set(self, *settings: str) -> None:
+        """Change settings of the running server; none puts all of them back."""
+        for setting in settings or ("",):
+            self.rows(f"ALTER SYSTEM SET {setting}" if setting else "ALTER SYSTEM RESET ALL")
+        self.rows("SELECT pg_reload_conf()")
+
+    def settle(self) -> None:
+        """Once it answers again, put every setting back."""
+
+        def answers() -> bool:
+            try:
+                self.set()
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        wait_until(answers, "the server answers", within=60, every=0.05)
+
+    def back_up(self, path: Path) -> None:
+        """A base backup of the running server, as operators make it."""
+        cluster = PostgresCluster(self.home / "postgres")
+        sockets = parse_qs(urlsplit(self.url).query)["host"][0]
+        command = [
+            cluster.get_program_path("pg_basebackup"),
+            "-h",
+            sockets,
+            "-U",
+            "postgres",
+            "-D",
+            str(path),
+            "-c",
+            "fast",
+        ]
+        subprocess.run(command, check=True, env=build_postgres_environment(), capture_output=True, timeout=120)
+
+    def put_back(self, path: Path, *, recovering: bool) -> None:
+        """The backup's files in the place of the killed server's. `recovering`: as out of an archive, on a timeline of its own."""
+        data = self.home / "postgres"
+        owner = data.stat()
+        shutil.rmtree(data)
+        shutil.copytree(path, data)
+        if recovering:
+            (data / "recovery.signal").touch()
+            with (data / "postgresql.auto.conf").open("a") as conf:
+                conf.write("restore_command = 'false'\nrecovery_target_action = 'promote'\n")
+        for entry in (data, *data.rglob("*")):
+            os.chown(entry, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+    def kill_process(self, pid: int) -> None:
+        """SIGKILL one of its processes."""
+        os.kill(pid, signal.SIGKILL)

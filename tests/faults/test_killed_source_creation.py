@@ -1,0 +1,94 @@
+"""The API is killed while a source is connected by a file in the console: the same form sent again makes it whole, once."""
+
+import asyncio
+import re
+import signal
+from collections.abc import Iterator
+from http.client import HTTPException
+
+import pytest
+
+from tests.faults.conftest import TRAPS
+from tests.flows.service_processes import ServiceProcesses, Tenancy
+from tests.postgres.databases import fresh_database
+from tests.support.console_browser import ConsoleBrowser, create_session
+
+FEED = b"SKU,Product Name,Width (cm),Price,Qty\n" + b"".join(
+    b"ASH-%d,Ash chair %d,45,99.00,40\n" % (number, number) for number in range(200)
+)
+PLACE = "/console/sources/new/file"
+SENDING = ("before:uploads.announce", "after:uploads.announce", "exporting")
+CONNECTING = (
+    "before:sources.create", "after:sources.create", "before:uploads.announce", "after:uploads.announce", "exporting",
+    "before:uploads.complete", "after:uploads.complete",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
+    """A database without processes."""
+    made = ServiceProcesses(asyncio.run(fresh_database("connecting")), tmp_path_factory.mktemp("connecting"))
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def _killed(
+    stage: ServiceProcesses, place: str, person: ConsoleBrowser, page: str, path: str, **fields: object
+) -> None:
+    """The API dies at the place while it answers the form."""
+    stage.stop()
+    api = stage.start_api((*TRAPS, "api", place))
+    with pytest.raises((OSError, HTTPException)):
+        person.submit(page, path, **fields)
+    assert api.wait(20) == -signal.SIGKILL
+    stage.processes.remove(api)
+    stage.start_api()
+
+
+def _ledger_is_right(stage: ServiceProcesses, tenancy: Tenancy) -> None:
+    """What is counted against the plan is what the ledger holds."""
+    org = tenancy.tenant.org
+    kept = stage.fetch_value(
+        "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %(org)s AND NOT freed", org=org
+    )
+    counted = stage.fetch_rows("SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode", org=org)
+    assert counted == ([(kept,)] if counted else []), (counted, kept)
+    lasting = "SELECT count(*) FROM stored_objects WHERE org = %(org)s AND NOT freed AND kind = 'upload' AND free_after > now() + interval '8 days'"
+    assert stage.fetch_value(lasting, org=org) == 0, "what nobody takes up goes by itself"
+
+
+@pytest.mark.parametrize("place", SENDING)
+def test_killed_while_the_file_is_sent(stage: ServiceProcesses, place: str) -> None:
+    stage.stop()
+    stage.start_api()
+    tenancy = stage.create_organisation()
+    person = ConsoleBrowser(
+        stage.port, stage.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
+    )
+    form = person.get(PLACE)
+    _killed(stage, place, person, form, PLACE, file=("ash.csv", FEED))
+    _ledger_is_right(stage, tenancy)
+    assert "Ash chair 1" in person.submit(form, PLACE, file=("ash.csv", FEED))
+    _ledger_is_right(stage, tenancy)
+
+
+@pytest.mark.parametrize("place", CONNECTING)
+def test_killed_while_the_source_is_made(stage: ServiceProcesses, place: str) -> None:
+    stage.stop()
+    stage.start_api()
+    tenancy = stage.create_organisation()
+    person = ConsoleBrowser(
+        stage.port, stage.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
+    )
+    looked = person.submit(person.get(PLACE), PLACE, file=("ash.csv", FEED))
+    [draft] = re.findall(r'name="draft" value="([^"]+)"', looked)
+    fields = {"draft": draft, "name": "Ash", "currency": "usd"}
+    _killed(stage, place, person, looked, f"{PLACE}/connect", **fields)
+    assert "Run of Ash" in person.submit(looked, f"{PLACE}/connect", **fields)
+    for table, count in (("sources", 1), ("runs", 1), ("uploads", 1)):
+        assert (
+            stage.fetch_value(f"SELECT count(*) FROM {table} WHERE org = %(org)s", org=tenancy.tenant.org) == count
+        ), table
+    _ledger_is_right(stage, tenancy)

@@ -1,0 +1,134 @@
+"""An attempt that pauses before any of its transactions, and goes on when the run is another's, changes nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.files.workspaces import FileWorkspaces
+from adapters.postgres.nodes.pool import Pool
+from domain.ingestion.ports import Connectors, FeedReaderFactory
+from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobDispatcher
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs.run_queue import build_source_lane
+from domain.runs.usecases.execution import RunExecution
+from domain.secrets.ports import Vault
+from ports.objects import ObjectStore
+from ports.unit_of_work import Tx, UnitOfWork
+from tests.flows.feeds import build_record
+from tests.flows.in_process_service import InProcessService, open_service
+from tests.support.services import create_run_handler
+
+pytestmark = pytest.mark.asyncio
+TRANSACTIONS = 6
+"""Of a run over one chunk: begun, fetched, compared, written, aged, ended."""
+
+
+class Drowsy:
+    """Units of work, of which the n-th does not begin until it is told to."""
+
+    def __init__(self, inner: Any, sleeps_before: int) -> None:
+        self._inner, self._left = inner, sleeps_before
+        self.asleep, self.wake = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
+        """The transaction, in its time."""
+        await self._drowse()
+        async with self._inner.begin(tenant, call) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def begin_scratch(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
+        """The same for one that is rolled back."""
+        await self._drowse()
+        async with self._inner.begin_scratch(tenant, call) as tx:
+            yield tx
+
+    async def _drowse(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self.asleep.set()
+            await self.wake.wait()
+
+
+class Drowsing:
+    """One attempt at a source's waiting run, asleep before its n-th transaction, its lease over."""
+
+    def __init__(self, desk: InProcessService, source: str, sleeps_before: int) -> None:
+        self.desk, self.lane = desk, build_source_lane(source)
+        self.units = Drowsy(desk.world.dependencies[UnitOfWork], sleeps_before)
+
+    async def claimed(self) -> ClaimedJob:
+        """The run's job, as the next attempt."""
+        await self.desk.fetch_rows("SELECT 1")
+        async with self.desk.world.dependencies[Pool].connect_to_coordinator() as link:
+            await link.driver_connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
+        (job,) = await self.desk.world.dependencies[JobDispatcher].claim(self.lane, 1, timedelta(seconds=30))
+        return job
+
+    async def fallen_asleep(self) -> "asyncio.Task[None]":
+        """The attempt, under way."""
+        parts = self.desk.world.dependencies
+        execution = RunExecution(
+            self.units, parts[Connectors], parts[ObjectStore], parts[Vault], parts[FeedReaderFactory], FileWorkspaces()
+        )  # fmt: skip
+        attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
+        await asyncio.wait_for(self.units.asleep.wait(), 10)
+        return attempt
+
+    async def woken(self, attempt: "asyncio.Task[None]") -> None:
+        """It goes on, and finds that the run is another's."""
+        self.units.wake.set()
+        with pytest.raises(LeaseLost):
+            await asyncio.wait_for(attempt, 10)
+
+
+async def _pushed(desk: InProcessService) -> str:
+    source = await desk.create_source("push", config={"currency": "usd"})
+    answer = await desk.client.post(
+        f"/v1/sources/{source}/records", {"records": [build_record("A"), build_record("B")], "complete": True}
+    )
+    assert answer.status == 202
+    return source
+
+
+@pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
+async def test_woken_after_the_other_has_ended_the_run(tmp_path: Path, sleeps_before: int) -> None:
+    async with open_service(tmp_path) as desk:
+        source = await _pushed(desk)
+        sleeper = Drowsing(desk, source, sleeps_before)
+        attempt = await sleeper.fallen_asleep()
+        await create_run_handler(desk.world.dependencies)(await sleeper.claimed(), asyncio.Event())
+        ended, kept = await desk.get_newest_run(source), await desk.fetch_catalogue_rows()
+        assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
+        await sleeper.woken(attempt)
+        assert await desk.get_newest_run(source) == ended and await desk.fetch_catalogue_rows() == kept
+
+
+@pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
+async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_before: int) -> None:
+    async with open_service(tmp_path) as desk:
+        source = await _pushed(desk)
+        sleeper = Drowsing(desk, source, sleeps_before)
+        attempt = await sleeper.fallen_asleep()
+        job, before, kept = (
+            await sleeper.claimed(),
+            await desk.get_newest_run(source),
+            await desk.fetch_catalogue_rows(),
+        )
+        await sleeper.woken(attempt)
+        assert await desk.get_newest_run(source) == before and await desk.fetch_catalogue_rows() == kept
+        await create_run_handler(desk.world.dependencies)(job, asyncio.Event())
+        ended = await desk.get_newest_run(source)
+        assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
+        assert await desk.fetch_rows("SELECT id FROM jobs WHERE lane = %s", build_source_lane(source)) == []

@@ -1,0 +1,65 @@
+"""A run that meets errors nobody foresaw: tried again some times, then failed, and the source is not blamed."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.postgres.nodes.pool import Pool
+from domain.ingestion.ports import Connectors, FeedReaderFactory
+from domain.jobs.model import ClaimedJob
+from domain.runs.model import MAX_ATTEMPTS
+from tests.flows.feeds import build_catalogue, serve_feeds
+from tests.flows.in_process_service import open_service
+from tests.support.readers import create_in_process_readers
+from tests.support.services import create_run_handler
+
+pytestmark = pytest.mark.asyncio
+
+
+class Stumbling:
+    """Connectors that fetch well and stumble over whatever they read."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def parse_tables(self, *_: Any, **__: Any) -> Any:
+        """Raise what no connector's contract names."""
+        raise TypeError("unhashable type: 'sofa'")
+
+
+async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as desk:
+        with serve_feeds() as feeds:
+            source = await desk.create_source(
+                config={"url": feeds.serve("/feed.csv", build_catalogue(3)), "currency": "usd"}
+            )
+            run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
+            container = desk.world.dependencies
+            readers = create_in_process_readers(Stumbling(container[Connectors]))
+            container[FeedReaderFactory] = readers
+            execution = create_run_handler(container)
+            async with container[Pool].connect_to_coordinator() as link:
+                cursor = await link.driver_connection.execute("SELECT id, org FROM jobs WHERE key = %s", (run,))
+                id_, org = await cursor.fetchone()
+
+            async def attempt(number: int) -> None:
+                from domain.kernel.tenancy import Tenant
+
+                async with container[Pool].connect_to_coordinator() as link:
+                    await link.driver_connection.execute("UPDATE jobs SET attempt = %s WHERE id = %s", (number, id_))
+                job = ClaimedJob(id_, "runs.execute", f"source:{source}", Tenant(org, True), {"run": run}, number)
+                await execution(job, asyncio.Event())
+
+            with pytest.raises(TypeError):
+                await attempt(1)
+            assert (await desk.client.get(f"/v1/runs/{run}")).json()["status"] == "running"
+            await attempt(MAX_ATTEMPTS)
+        ended = (await desk.client.get(f"/v1/runs/{run}")).json()
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "internal_error")
+        assert "sofa" not in ended["error"]["message"]
+        assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active"

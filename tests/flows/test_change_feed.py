@@ -1,0 +1,312 @@
+"""Following the log of a running service: many at once, across cut connections, and when the server stops."""
+
+import asyncio
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+from httpx_sse import aconnect_sse
+
+from domain.events.ports import EventLog
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.sources.ports import SourceStore
+from entrypoints.container import open_dependencies
+from entrypoints.dependencies import Dependencies
+from entrypoints.settings import read_settings
+from ports.unit_of_work import UnitOfWork
+from tests.flows.service_processes import ServiceProcesses, Tenancy
+from tests.http.streams import Reader
+from tests.postgres.databases import fresh_database
+from tests.postgres.test_positions import Writers
+from tests.support import builders
+
+SECONDS = 4.0
+READERS = 4
+CLIENT = Path(__file__).with_name("sse_client.mjs")
+
+
+class Cutter:
+    """Between client and server: passes bytes on, and cuts every connection when told."""
+
+    def __init__(self, port: int) -> None:
+        self._to, self._writers = port, set[asyncio.StreamWriter]()
+        self.port = self.connections = 0
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        there, back = await asyncio.open_connection("127.0.0.1", self._to)
+        self._writers |= {writer, back}
+        await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+
+    @staticmethod
+    async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while piece := await reader.read(65536):
+                writer.write(piece)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    def page_request(self) -> None:
+        """Without a word, as a broken network does."""
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+
+@asynccontextmanager
+async def cutter(port: int) -> AsyncIterator[Cutter]:
+    """A cutter in front of that port."""
+    made = Cutter(port)
+    server = await asyncio.start_server(made._serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        made.page_request()
+        server.close()
+
+
+async def write(container: Dependencies, tenant: Tenant, count: int) -> list[str]:
+    """Events of that tenant."""
+    events = [builders.event(new_id("src")) for _ in range(count)]
+    async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
+        await tx[EventLog].append(events)
+    return [event.id for event in events]
+
+
+def run(stage: ServiceProcesses, work: Any) -> None:
+    """`work(container)`, with a container on the stage's settings."""
+
+    async def main() -> None:
+        async with open_dependencies(read_settings(stage.env)) as container, asyncio.timeout(120):
+            await work(container)
+
+    asyncio.run(main())
+
+
+async def by_polling(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
+    """What one sees who asks for page after page."""
+    seen: list[tuple[str, int]] = []
+    query: dict[str, str] = {"wait": "5", "limit": "200"}
+    while not done.is_set() or len(seen) < total():
+        async with http.get("/v1/changes", params=query) as answer:
+            assert answer.status == 200, await answer.text()
+            page = await answer.json()
+        seen += [(event["subject"], event["version"]) for event in page["data"]]
+        query["cursor"] = page["next_cursor"]
+    return seen
+
+
+async def by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
+    """What one sees who streams, and comes again when the stream ends."""
+    seen: list[tuple[str, int]] = []
+    reader = Reader()
+    async with http.get("/v1/changes", params={"limit": "1"}) as answer:
+        first = await answer.json()
+    seen += [(event["subject"], event["version"]) for event in first["data"]]
+    reader.last_id = first["next_cursor"]
+    while not done.is_set() or len(seen) < total():
+        async with http.get("/v1/stream", headers={"Last-Event-ID": reader.last_id}) as answer:
+            assert answer.status == 200, await answer.text()
+            reader = Reader(last_id=reader.last_id, _id=reader.last_id)
+            async for piece in answer.content.iter_any():
+                events = [sent for sent in reader.feed(piece) if sent.type != "stream.end"]
+                seen += [(event["subject"], event["version"]) for event in (sent.json() for sent in events)]
+                if done.is_set() and len(seen) >= total():
+                    break
+    return seen
+
+
+def test_every_reader_sees_every_event_once_and_in_order(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    async def work(container: Dependencies) -> None:
+        sources = [builders.source() for _ in range(5)]
+        async with container[UnitOfWork].begin(fjord.tenant, builders.CALL) as tx:
+            for source in sources:
+                await tx[SourceStore].add(source)
+        writers = Writers(container[UnitOfWork], fjord.tenant, [source.id for source in sources])
+        done, until = asyncio.Event(), asyncio.get_running_loop().time() + SECONDS
+        headers = {"Authorization": f"Bearer {fjord.api.secret}"}
+        timeout = aiohttp.ClientTimeout(total=100)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{stage.port}", headers=headers, timeout=timeout) as http:
+
+            def total() -> int:
+                return writers.committed
+
+            async def finish() -> None:
+                await asyncio.gather(*(writers.write(seed, until) for seed in range(8)))
+                done.set()
+                await asyncio.sleep(0.1)
+                await write(container, Tenant(fjord.tenant.org, False), 1)
+
+            reading = [by_polling(http, done, total) for _ in range(READERS)]
+            reading += [by_stream(http, done, total) for _ in range(READERS)]
+            _, *found = await asyncio.gather(finish(), *reading)
+        assert writers.committed > 100 and writers.undone > 0
+        stored = stage.fetch_rows(
+            "SELECT subject, version FROM events WHERE org = %(org)s AND livemode ORDER BY position",
+            org=fjord.tenant.org,
+        )
+        assert len(stored) == writers.committed
+        assert all(seen == stored for seen in found)
+
+    run(stage, work)
+
+
+def test_a_python_client_resumes_across_cut_connections(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    async def work(container: Dependencies) -> None:
+        async with cutter(stage.port) as between:
+            seen: list[str] = []
+
+            async def follow() -> None:
+                last, headers = "", {"Authorization": f"Bearer {fjord.api.secret}"}
+                async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{between.port}", timeout=30) as http:
+                    while len(seen) < 60:
+                        resume = {"Last-Event-ID": last} if last else {}
+                        try:
+                            async with aconnect_sse(http, "GET", "/v1/stream", headers=headers | resume) as source:
+                                async for event in source.aiter_sse():
+                                    seen.append(event.json()["id"])
+                                    last = event.id
+                        except httpx.TransportError:
+                            await asyncio.sleep(0.05)
+
+            following = asyncio.create_task(follow())
+            while not between.connections:
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
+            written = await write(container, fjord.tenant, 10)
+            for _ in range(5):
+                while len(seen) < len(written):
+                    await asyncio.sleep(0.01)
+                between.page_request()
+                written += await write(container, fjord.tenant, 10)
+            following.cancel() if len(seen) >= 60 else None
+            while len(seen) < 60:
+                await asyncio.sleep(0.01)
+            following.cancel()
+            assert seen == written and between.connections >= 5
+
+    run(stage, work)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the registry's EventSource and the script that uses it; skips where there is no Node or registry."""
+    folder = tmp_path_factory.mktemp("node")
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("there is no Node on this machine")
+    command = [
+        "npm",
+        "install",
+        "--no-save",
+        "--silent",
+        "--fetch-retries=0",
+        "--prefix",
+        str(folder),
+        "eventsource@3.0.7",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("the registry does not answer")
+    if done.returncode:
+        pytest.skip("EventSource could not be installed")
+    shutil.copy(CLIENT, folder / "client.mjs")
+    return folder
+
+
+def test_the_standard_eventsource_resumes_across_cut_connections(
+    stage: ServiceProcesses, fjord: Tenancy, node: Path
+) -> None:
+    async def work(container: Dependencies) -> None:
+        async with cutter(stage.port) as between:
+            process = await asyncio.create_subprocess_exec(
+                "node", str(node / "client.mjs"), f"http://127.0.0.1:{between.port}/v1/stream",
+                str(fjord.api.secret), "30", stdout=subprocess.PIPE,
+            )  # fmt: skip
+            assert process.stdout is not None
+
+            async def line() -> str:
+                while (text := (await process.stdout.readline()).decode().strip()) == "open":
+                    pass
+                return text
+
+            assert (await process.stdout.readline()).strip() == b"open"
+            written = await write(container, fjord.tenant, 10)
+            seen = [await line() for _ in range(10)]
+            for _ in range(2):
+                between.page_request()
+                written += await write(container, fjord.tenant, 10)
+                seen += [await line() for _ in range(10)]
+            assert seen == written and between.connections >= 3
+            await process.wait()
+
+    run(stage, work)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[ServiceProcesses]:
+    """A stage with an API of its own, to be stopped."""
+    made = ServiceProcesses(asyncio.run(fresh_database("stopping")), tmp_path)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_stopping_answers_polls_ends_streams_and_is_quick(alone: ServiceProcesses) -> None:
+    process = alone.start_api()
+    tenancy = alone.create_organisation()
+
+    async def work(container: Dependencies) -> None:
+        headers = {"Authorization": f"Bearer {tenancy.api.secret}"}
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{alone.port}", headers=headers) as http:
+
+            async def poll() -> Any:
+                async with http.get("/v1/changes", params={"cursor": "now", "wait": "30"}) as answer:
+                    return answer.status, await answer.json()
+
+            async def stream() -> tuple[float, list[Any]]:
+                async with http.get("/v1/stream") as answer:
+                    text = await answer.text()
+                    return time.monotonic(), Reader().feed(text.encode())
+
+            tasks = [asyncio.create_task(work()) for work in (poll, poll, stream, stream)]
+            await asyncio.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            one, _, (_, events), _ = await asyncio.gather(*tasks)
+            assert one[0] == 200 and one[1]["data"] == [] and one[1]["caught_up"] is True
+            assert [json.loads(event.data)["reason"] for event in events] == ["shutdown"]
+            assert await asyncio.to_thread(process.wait, 9) == 0
+
+    run(alone, work)
+    alone.processes.remove(process)
+
+
+def test_a_cursor_outlives_the_process(alone: ServiceProcesses) -> None:
+    process = alone.start_api()
+    tenancy = alone.create_organisation()
+    cursor = tenancy.api.get("/v1/changes", cursor="now")["next_cursor"]
+    alone.stop(process, number=signal.SIGKILL)
+    written: list[str] = []
+
+    async def work(container: Dependencies) -> None:
+        written.extend(await write(container, tenancy.tenant, 3))
+
+    run(alone, work)
+    alone.start_api()
+    page = tenancy.api.get("/v1/changes", cursor=cursor)
+    assert [event["id"] for event in page["data"]] == written and page["caught_up"] is True

@@ -1,0 +1,155 @@
+"""Vendors' largest rows and pushes, with fifty who follow: the API stays small, and omissions are reported."""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from domain.kernel.bounds import EVENT_BYTES, MAX_IMPORTED_VARIANTS, MAX_LIST_ENTRIES, MAX_STORED_VARIANTS
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
+
+FOLLOWERS = 50
+GROWTH = 50 << 20
+
+
+class Follower(threading.Thread):
+    """One stream of events, read as it comes; `largest` is the longest line."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        super().__init__(daemon=True)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.connection.request("GET", "/v1/stream", None, {"Authorization": f"Bearer {secret}"})
+        self.socket = self.connection.sock
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        self.events = self.largest = 0
+        self.start()
+
+    def run(self) -> None:
+        """Read until the end."""
+        try:
+            for line in self.answer:
+                if line.startswith(b"data: "):
+                    json.loads(line[6:])
+                    self.events += 1
+                    self.largest = max(self.largest, len(line))
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            return
+
+
+class Watch(threading.Thread):
+    """The most memory that a process has while it is looked at."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self.over = pid, threading.Event()
+        self.before = self.peak = self.now()
+        self.start()
+
+    def now(self) -> int:
+        """Bytes that the process holds."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * 4096
+
+    def run(self) -> None:
+        """Look every few milliseconds."""
+        while not self.over.wait(0.005):
+            self.peak = max(self.peak, self.now())
+
+
+@contextmanager
+def followed(stage: ServiceProcesses, tenancy: Tenancy) -> Iterator[tuple[Watch, list[Follower]]]:
+    """Fifty streams of the tenant, and a watch on the API's memory once they are open."""
+    assert tenancy.api.secret is not None
+    followers = [Follower(stage.port, tenancy.api.secret) for _ in range(FOLLOWERS)]
+    watch = Watch(next(process for process in stage.processes if process.args[-1] == "api").pid)
+    try:
+        yield watch, followers
+    finally:
+        watch.over.set()
+        for follower in followers:
+            follower.socket.shutdown(socket.SHUT_RDWR)
+
+
+def _hostile(shift: int) -> bytes:
+    """Rows of JSON, whose cells are lists as long as cells may be."""
+    wide = {
+        "tags": [f"tag{number + shift}" for number in range(4_900)],
+        "features": [f"feature {number + shift}" for number in range(4_900)],
+        "images": [f"https://a.example/{number + shift}.jpg" for number in range(4_900)],
+    }
+    rows: list[dict[str, object]] = [{"product_id": "wide", "title": "Wide", "sku": "w-1", "price": "1.00", **wide}]
+    long = ["x" * 1_500 + str(number + shift) for number in range(100)]
+    for number in range(100):
+        rows.append({"product_id": f"long-{number}", "title": "Long", "sku": f"l-{number}", "features": long})
+    rows += [
+        {"product_id": "deep", "title": "Deep", "sku": f"d-{number}", "price": "1.00"}
+        for number in range(2 * MAX_IMPORTED_VARIANTS)
+    ]
+    return json.dumps(rows).encode()
+
+
+def test_hostile_rows_are_bounded_and_reported(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    api = fjord.api
+    source = api.create_source("file", config={"format": "json", "currency": "usd"})
+    with followed(stage, fjord) as (watch, followers):
+        first = api.wait_for_end(api.upload_file(source, _hostile(0), "feed.json", "application/json"), within=180)
+        second = api.wait_for_end(api.upload_file(source, _hostile(7), "feed.json", "application/json"), within=180)
+        written = stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org)
+        wait_until(lambda: all(one.events >= written or not one.is_alive() for one in followers), "all is told", 60)
+        growth = watch.peak - watch.before
+    print(f"the API grew by {growth / 2**20:.1f} MiB over {written} events")
+    assert (first["status"], second["status"]) == ("succeeded", "succeeded"), (first, second)
+    assert growth < GROWTH
+    assert max(one.largest for one in followers) <= EVENT_BYTES + len(b"data: \n")
+    sizes = "SELECT max(octet_length(body)) FROM events WHERE org = %(org)s"
+    assert stage.fetch_value(sizes, org=fjord.tenant.org) <= EVENT_BYTES
+    reported = sorted((problem["field"], problem.get("column")) for problem in second["problems"])
+    expected = [
+        ("axes", None),
+        ("tags", "tags"),
+        ("media", "images"),
+        ("variants", None),
+        *[("features", "features")] * 101,
+    ]
+    assert reported == sorted(expected, key=str), (
+        "that there are too many variants, and that they cannot be told apart, is told of unchanged rows, too"
+    )
+    assert "variants" in {problem["field"] for problem in first["problems"]}
+    products = api.list_all("/v1/products")
+    assert len({one["id"] for one in products}) == len(products) == 102
+    assert len(api.get("/v1/products", limit=100)["data"]) < 100
+    wide, deep = (next(one for one in products if one["data"]["title"] == title) for title in ("Wide", "Deep"))
+    assert api.get(f"/v1/products/{wide['id']}")["data"]["features"][0] == "feature 7"
+    assert [len(wide["data"][name]) for name in ("tags", "features", "media")] == [MAX_LIST_ENTRIES] * 3
+    assert len(deep["variants"]) == MAX_IMPORTED_VARIANTS
+    (offer,) = api.get("/v1/offers", product=wide["id"])["data"]
+    assert (offer["product_title"], offer["variant_sku"]) == ("Wide", "w-1")
+    again = api.wait_for_end(api.upload_file(source, _hostile(7), "feed.json", "application/json"), within=180)
+    assert again["stats"].get("unchanged_feed") or not again["stats"].get("products_changed")
+    assert stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
+
+
+@pytest.mark.soak
+def test_pushes_one_after_another_are_bounded(stage: ServiceProcesses, fjord: Tenancy) -> None:
+    api = fjord.api
+    source = api.create_source("push")
+    texts = ["x" * 400 + str(number) for number in range(200)]
+    with followed(stage, fjord) as (watch, _):
+        for push in range(7):
+            variants = [{"external_id": f"v-{push}-{number}"} for number in range(1_000)]
+            product = {"external_id": "p-1", "title": "Many", "features": texts, "tags": [*texts, str(push)][1:]}
+            run = api.wait_for_end(api.push(source, [{"product": product, "variants": variants}])["id"], within=120)
+            assert run["status"] == "succeeded"
+        growth = watch.peak - watch.before
+    print(f"the API grew by {growth / 2**20:.1f} MiB")
+    assert growth < GROWTH
+    (product,) = api.list_all("/v1/products")
+    assert len(product["variants"]) == MAX_STORED_VARIANTS
+    assert [problem["field"] for problem in run["problems"]] == ["variants"]
+    assert "1,000 variants" in run["problems"][0]["detail"]

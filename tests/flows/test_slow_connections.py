@@ -1,0 +1,155 @@
+"""Slow and hostile connections of one tenant, on a real server: the others' requests are answered as ever."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
+
+HELD_UP = 20.0
+"""Seconds: a read that waits for trickled bodies waits half a minute and longer; a busy machine takes some seconds."""
+
+
+@pytest.fixture
+def lines() -> Iterator[list[socket.socket]]:
+    """Connections, closed in the end."""
+    made: list[socket.socket] = []
+    yield made
+    for line in made:
+        line.close()
+
+
+def dial(stage: ServiceProcesses, head: str) -> socket.socket:
+    """A connection on which that much was sent."""
+    line = socket.create_connection(("127.0.0.1", stage.port), timeout=10)
+    line.sendall(head.replace("\n", "\r\n").encode())
+    return line
+
+
+def posting(tenancy: Tenancy, path: str, length: int, number: int = 0) -> str:
+    """The head of a POST whose body is still to come."""
+    return (
+        f"POST {path} HTTP/1.1\nHost: x\nAuthorization: Bearer {tenancy.api.secret}\nContent-Type: application/json\n"
+        f"Idempotency-Key: k{number}-{time.time_ns()}\nContent-Length: {length}\n\n"
+    )
+
+
+def answered(line: socket.socket, within: float = 0.0) -> str | None:
+    """The status line, if there is one by now."""
+    line.settimeout(within or 0.001)
+    try:
+        return line.recv(4096).decode("latin-1").partition("\r\n")[0] or "closed"
+    except TimeoutError:
+        return None
+    except OSError:
+        return "closed"
+
+
+def slowest(tenancy: Tenancy, count: int = 40) -> float:
+    """The longest of that many reads, all of which must be well."""
+    longest = 0.0
+    for _ in range(count):
+        began = time.perf_counter()
+        tenancy.api.get("/v1/sources", limit=5)
+        longest = max(longest, time.perf_counter() - began)
+    return longest
+
+
+def trickle(lines: list[socket.socket]) -> None:
+    for line in lines:
+        with contextlib.suppress(OSError):
+            line.send(b" ")
+
+
+def test_slow_bodies_of_one_tenant_shed_no_other(stage: ServiceProcesses, lines: list[socket.socket]) -> None:
+    slow, reader, writer = (
+        stage.create_organisation(),
+        stage.create_organisation(plan="standard"),
+        stage.create_organisation(),
+    )
+    for number in range(500):
+        lines.append(dial(stage, posting(slow, "/v1/sources", 1000, number)))
+        if number % 100 == 0:
+            trickle(lines)
+    time.sleep(0.5)
+    for _ in range(3):
+        trickle(lines)
+        assert slowest(reader) < HELD_UP
+        assert slowest(slow) < HELD_UP, "its own reads go on as well"
+        assert writer.api.create_source("push")
+    statuses = [answered(line) for line in lines]
+    refused = [status for status in statuses if status is not None]
+    assert len(statuses) - len(refused) <= 64, "only so many of one organisation may be open"
+    assert set(refused) <= {"HTTP/1.1 429 ", "closed"}
+
+
+def test_trickled_bodies_end(stage: ServiceProcesses, lines: list[socket.socket]) -> None:
+    """Byte by byte, or not at all: it is told, and the connection ends."""
+    slow = stage.create_organisation()
+    lines += [dial(stage, posting(slow, "/v1/sources", 100_000, number)) for number in range(10)]
+    first: dict[int, str] = {}
+
+    def over() -> bool:
+        trickle(lines[:5])
+        for index, line in enumerate(lines):
+            if index not in first and (status := answered(line)):
+                first[index] = status
+        return len(first) == len(lines)
+
+    wait_until(over, "every body is given up", within=30, every=0.5)
+    assert set(first.values()) == {"HTTP/1.1 400 "}
+
+
+def test_connections_without_a_credential(stage: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]) -> None:
+    """Heads that never end, bodies that nobody asked for, bodies of nobody: the others read on."""
+    for number in range(150):
+        lines.append(dial(stage, "GET /v1/products HTTP/1.1\nHost: x\n"))
+        lines.append(dial(stage, f"POST /v1/sources HTTP/1.1\nHost: x\nContent-Length: 1000{number}\n\nx"))
+        lines.append(dial(stage, "POST /docs HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n"))
+    assert slowest(fjord) < HELD_UP
+    wait_until(lambda: all(answered(line) for line in lines) or None, "all are ended", within=30, every=0.5)
+    assert slowest(fjord) < HELD_UP
+
+
+def test_uploads_that_stop_leave_no_file(stage: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]) -> None:
+    """A sender that is gone, or sends nothing: the file in hand is removed, and a slow one goes on meanwhile."""
+    source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
+    heads = []
+    for name in ("gone", "slow"):
+        announcement = {"filename": f"{name}.csv", "content_type": "text/csv", "bytes": 2 << 30}
+        target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
+        path = target["url"].partition("/objects/")[2]
+        heads.append(f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: {2 << 30}\n\n")
+    lines += [dial(stage, head) for head in heads]
+    fresh = stage.home / "objects" / ".fresh"
+
+    def in_hand() -> int:
+        return len(list(fresh.glob("*")))
+
+    for line in lines:
+        line.sendall(b"sku,title\n")
+    wait_until(lambda: in_hand() == 2 or None, "both are being written")
+    lines[0].close()
+    wait_until(lambda: in_hand() == 1 or None, "what was broken off is removed")
+    for _ in range(6):
+        time.sleep(0.5)
+        lines[1].sendall(b"x" * 3_000)
+    assert in_hand() == 1 and answered(lines[1]) is None
+
+
+def test_uploads_of_one_organisation_are_bounded(
+    stage: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+) -> None:
+    source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
+    announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1000}
+    target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
+    path = target["url"].partition("/objects/")[2]
+    head = f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: 1000\n\n"
+    lines += [dial(stage, head) for _ in range(70)]
+    time.sleep(0.5)
+    statuses = [status for status in map(answered, lines) if status]
+    assert len(statuses) == 69 and set(statuses) <= {"HTTP/1.1 409 ", "HTTP/1.1 429 "}, "one at a time for each upload"
+    assert stage.create_organisation().api.create_source("push"), "another organisation is not in the way"

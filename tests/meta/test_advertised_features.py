@@ -1,0 +1,49 @@
+"""Nothing is promised that is not there: features, meters, codes and events appear with what stands behind them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from domain.events.model import NOT_SENT_YET, TYPES
+from domain.orgs.model import FEATURES, IMPLEMENTED_FEATURES, MeterAllowance, Plan
+from domain.webhooks.model import SUBSCRIBED_TYPES
+from tests.support.operation_table import load_operation_table
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("domain",)
+"""Whatever happens is an event of the domain; adapters and entrypoints only describe types."""
+ASIDE = ("domain/events/model.py", "domain/webhooks/samples.py")
+
+
+def _sources() -> str:
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    return "\n".join(path.read_text("utf-8") for path in files if str(path.relative_to(ROOT)) not in ASIDE)
+
+
+SOURCES = _sources()
+
+
+def test_a_feature_is_shown_if_an_operation_requires_it() -> None:
+    required = {operation.feature for operation in load_operation_table()} | {
+        operation.body_feature for operation in load_operation_table()
+    }
+    assert required - {None} == IMPLEMENTED_FEATURES
+    assert IMPLEMENTED_FEATURES < FEATURES, "the plans hold the others already"
+
+
+def test_a_plan_shows_only_what_is_there() -> None:
+    meter = MeterAllowance(1, 1, 1)
+    plan = Plan("max", "Max", "max", "usd", 1, FEATURES, {"export_rows": meter, "ai_tokens": meter, "sources": meter})
+    assert plan.implemented_features == IMPLEMENTED_FEATURES
+    assert plan.find_included_amount("export_rows") == 1
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_an_event_is_marked_until_something_sends_it(name: str) -> None:
+    assert TYPES[name].is_sent == (f'"{name}"' in SOURCES)
+
+
+def test_the_description_of_endpoints_marks_them() -> None:
+    marked = set(re.findall(r"`([a-z]+\.[a-z_]+)`", SUBSCRIBED_TYPES["description"]))
+    assert marked == NOT_SENT_YET

@@ -1,0 +1,142 @@
+"""A database in which `now()` is the time that a test sets: of the HTTP suites, and of contract tests marked `settable_clock`.
+
+Its `search_path` names a schema with functions of that name before `pg_catalog`. `clock_timestamp()` stays the machine's. With
+`settable_backend` the clock of the process stands still as well; HTTP suites give their application the clock of the database.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+from adapters.postgres.locks import PostgresShards
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.schema_migrations import migrate
+from domain.kernel.clock import CLOCK
+from domain.orgs.model import Organisation, Plan
+from domain.webhooks.model import SHARD_COUNT
+from tests.support.backend import Backend
+from tests.support.memory.clock import SettableClock
+from tests.support.postgres import OFFER, assemble_backend, build_plan_values, create_database, server
+
+_SETTABLE = """
+CREATE SCHEMA settable;
+GRANT USAGE ON SCHEMA settable TO PUBLIC;
+CREATE TABLE settable.clock (now timestamptz);
+INSERT INTO settable.clock VALUES ('2026-11-20 13:08Z');
+GRANT SELECT ON settable.clock TO PUBLIC;
+CREATE FUNCTION settable.now() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT now FROM settable.clock';
+"""
+_KEPT = ("schema_migrations", "log_server", "plans", "purges")
+_TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    AND NOT relname = ANY(%s)
+"""
+
+_ADD = """
+INSERT INTO organisations (id, name, kind, plan, api_version, live_catalogue, test_catalogue, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+class DatabaseClock(SettableClock):
+    """A clock that the `now()` of a database follows."""
+
+    def __init__(self, database: "SettableDatabase") -> None:
+        super().__init__()
+        self._database = database
+        self.set(self.now())
+
+    def set(self, moment: datetime) -> None:
+        super().set(moment)
+        self._database.execute("UPDATE settable.clock SET now = %s", moment)
+
+    def advance(self, by: Any) -> datetime:
+        self.set(self.now() + by)
+        return self.now()
+
+
+class SettableDatabase:
+    """The address, and the rows as the owner sees them."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._connection = psycopg.connect(address, autocommit=True, row_factory=namedtuple_row)
+        self._tables = [row.relname for row in self.fetch_rows(_TABLES, list(_KEPT))]
+        self._clear = "SET session_replication_role = replica; " + "; ".join(
+            f"DELETE FROM {name}" for name in self._tables
+        )
+
+    def fetch_rows(self, statement: str, *values: Any) -> list[Any]:
+        """Return the rows of a statement."""
+        return self._connection.execute(statement.encode(), values or None).fetchall()
+
+    def execute(self, statement: str, *values: Any) -> None:
+        """Execute a statement."""
+        self._connection.execute(statement.encode(), values or None)
+
+    def save_plan(self, plan: Plan) -> None:
+        """Put a plan on offer, or change it."""
+        self._connection.execute(OFFER.encode(), build_plan_values(plan))
+
+    def add_organisation(self, made: Organisation) -> None:
+        """Add an organisation whose plan is on offer."""
+        values = (made.id, made.name, made.kind, made.plan.code, made.api_version, *made.catalogues, made.created_at)
+        self.execute(_ADD, *values)
+
+    def fetch_contents(self) -> dict[str, list[str]]:
+        """Return every row as text, by table."""
+        return {
+            name: found
+            for name in self._tables
+            if (found := [row.t for row in self.fetch_rows(f"SELECT t::text AS t FROM {name} AS t ORDER BY 1")])
+        }
+
+    def take_notifications(self) -> list[str]:
+        """Return the payloads of the notifications that came in since the last call."""
+        return [one.payload for one in self._connection.notifies(timeout=0.05)]
+
+    def clear(self) -> None:
+        """Delete everything that tests have left."""
+        self.execute(self._clear)
+
+
+_made: list[SettableDatabase] = []
+
+
+async def settable_database() -> SettableDatabase:
+    """The process's own."""
+    if not _made:
+        # what is created without a schema's name goes to public
+        address = await create_database(
+            await server(), f"joinery_settable_{os.getpid()}", search_path="public, settable, pg_catalog"
+        )
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(_SETTABLE.encode())
+        await migrate(address)
+        _made.append(SettableDatabase(address))
+    return _made[0]
+
+
+@asynccontextmanager
+async def settable_backend() -> AsyncIterator[Backend]:
+    """Everything in that database; its clock, and with it the process's, stands still until `pass_time`."""
+    database = await settable_database()
+    database.clear()
+    clock, pool = DatabaseClock(database), Pool(database.address, size=10)
+    shards = PostgresShards(pool, SHARD_COUNT)
+
+    async def pass_time(by: timedelta) -> None:
+        clock.advance(by)
+
+    made = assemble_backend(pool, shards, database.address, clock=clock)
+    with patch.object(CLOCK, "_compute_unix_time", lambda: clock.now().timestamp()):
+        yield replace(made, pass_time=pass_time)
+    await shards.close()
+    await pool.close()

@@ -1,9 +1,0 @@
-"""The whole operation table, as the application serves it."""
-
-from entrypoints.areas.registry import AREAS
-from entrypoints.operations.table import OperationTable
-
-
-def whole() -> OperationTable:
-    """Every area's rows."""
-    return OperationTable(AREAS)
