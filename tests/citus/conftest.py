@@ -34,7 +34,7 @@ async def plain() -> AsyncIterator[str]:
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """The service on a cluster: API, worker and scheduler."""
     address = asyncio.run(create_cluster_database("stage"))
     made = ServiceProcesses(address, tmp_path_factory.mktemp("stage"))
@@ -49,10 +49,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses
 
 
 @pytest.fixture(scope="module")
-def tenants(stage: ServiceProcesses) -> dict[str, list[Tenancy]]:
+def tenants(services: ServiceProcesses) -> dict[str, list[Tenancy]]:
     """Two new organisations' test data on each worker, by its name."""
     found: dict[str, list[Tenancy]] = {f"{host}:{port}": [] for host, port in asyncio.run(list_nodes())[1:]}
     while any(len(there) < 2 for there in found.values()):
-        tenancy = stage.create_organisation(livemode=False)
-        found[home_of(stage, tenancy.tenant.org)].append(tenancy)
+        tenancy = services.create_organisation(livemode=False)
+        found[home_of(services, tenancy.tenant.org)].append(tenancy)
     return {name: there[:2] for name, there in found.items()}

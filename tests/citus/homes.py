@@ -18,15 +18,15 @@ JOIN pg_dist_local_group g USING (groupid) WHERE s.logicalrelid = %(table)s::reg
 """
 
 
-def home_of(stage: ServiceProcesses, org: str) -> str:
+def home_of(services: ServiceProcesses, org: str) -> str:
     """The name of the node that holds the organisation."""
-    return str(stage.fetch_value(_HOME, org=org))
+    return str(services.fetch_value(_HOME, org=org))
 
 
-def counted(stage: ServiceProcesses, node: str, table: str, org: str) -> int:
+def counted(services: ServiceProcesses, node: str, table: str, org: str) -> int:
     """How many of the organisation's rows the node holds itself, in the shards that are its own."""
     host, port = node.split(":")
-    address = build_address(host, int(port), str(conninfo_to_dict(stage.database_url)["dbname"]))
+    address = build_address(host, int(port), str(conninfo_to_dict(services.database_url)["dbname"]))
     with psycopg.connect(address, autocommit=True) as connection:
         found = 0
         for (shard,) in connection.execute(_SHARDS, {"table": table}).fetchall():

@@ -37,11 +37,11 @@ def _push(tenancy: Tenancy, source: str, name: str) -> None:
     assert tenancy.api.wait_for_end(run, within=60)["status"] == "succeeded"
 
 
-def _elsewhere(stage: ServiceProcesses, worker: Server) -> Tenancy:
+def _elsewhere(services: ServiceProcesses, worker: Server) -> Tenancy:
     """A new organisation's on another node."""
     while True:
-        made = stage.create_organisation(livemode=False)
-        if home_of(stage, made.tenant.org) != worker.name:
+        made = services.create_organisation(livemode=False)
+        if home_of(services, made.tenant.org) != worker.name:
             return made
 
 
@@ -55,13 +55,13 @@ def _works(tenancy: Tenancy) -> bool:
 
 
 def test_a_dead_worker_stops_its_own_tenants_only(
-    stage: ServiceProcesses, tenants: Tenants, servers: list[Server]
+    services: ServiceProcesses, tenants: Tenants, servers: list[Server]
 ) -> None:
     every = [one for there in tenants.values() for one in there]
-    homes = {one.tenant.org: home_of(stage, one.tenant.org) for one in every}
+    homes = {one.tenant.org: home_of(services, one.tenant.org) for one in every}
     worker = next(one for one in servers if one.name == homes[every[0].tenant.org])
     own = [one for one in every if homes[one.tenant.org] == worker.name]
-    others = [one for one in every if one not in own] or [_elsewhere(stage, worker)]
+    others = [one for one in every if one not in own] or [_elsewhere(services, worker)]
     sources = {one.tenant.org: one.api.create_source("push", config={"currency": "usd"}) for one in (*own, *others)}
     for one in (*own, *others):
         _push(one, sources[one.tenant.org], "before")
@@ -84,11 +84,11 @@ def test_a_dead_worker_stops_its_own_tenants_only(
 
 
 def test_without_the_coordinator_tenants_go_on(
-    stage: ServiceProcesses, tenants: Tenants, servers: list[Server]
+    services: ServiceProcesses, tenants: Tenants, servers: list[Server]
 ) -> None:
     every = [one for there in tenants.values() for one in there]
     for one in every:
-        assert _works(one) and home_of(stage, one.tenant.org) != servers[0].name
+        assert _works(one) and home_of(services, one.tenant.org) != servers[0].name
     with killed(servers[0]):
         for one in every:
             wait_until(lambda one=one: _works(one), "reads go on", within=30)  # type: ignore[misc]

@@ -30,14 +30,14 @@ def _subjects(tenancy: Tenancy) -> list[str]:
     return [event["subject"] for event in tenancy.api.get("/v1/changes", limit="1000")["data"]]
 
 
-def test_its_log_waits_and_no_other(stage: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
+def test_its_log_waits_and_no_other(services: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
     own, neighbour = next(iter(tenants.values()))
-    host, port = home_of(stage, own.tenant.org).split(":")
-    node = build_address(host, int(port), str(conninfo_to_dict(stage.database_url)["dbname"]))
-    names = {table: stage.fetch_value(_SHARD, table=table, org=own.tenant.org) for table in ("event_logs", "events")}
+    host, port = home_of(services, own.tenant.org).split(":")
+    node = build_address(host, int(port), str(conninfo_to_dict(services.database_url)["dbname"]))
+    names = {table: services.fetch_value(_SHARD, table=table, org=own.tenant.org) for table in ("event_logs", "events")}
 
     async def work() -> None:
-        async with open_dependencies(read_settings(stage.env)) as container:
+        async with open_dependencies(read_settings(services.env)) as container:
             await _write(container, own)
             before = await asyncio.to_thread(_subjects, own)
             _leave_in_doubt(node, names, own.tenant.org)
@@ -55,7 +55,7 @@ def test_its_log_waits_and_no_other(stage: ServiceProcesses, tenants: dict[str, 
             assert after[len(before)] == before[-1] and len(after) == len(before) + 2, "first what was in doubt"
 
     asyncio.run(work())
-    positions = stage.fetch_rows(
+    positions = services.fetch_rows(
         "SELECT array_agg(position ORDER BY position), count(*) FROM events WHERE org = %(org)s AND NOT livemode",
         org=own.tenant.org,
     )

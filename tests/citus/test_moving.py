@@ -65,19 +65,19 @@ class Writers:
 
 
 def test_nothing_is_missing_out_of_order_or_elsewhere(
-    stage: ServiceProcesses, tenants: dict[str, list[Tenancy]]
+    services: ServiceProcesses, tenants: dict[str, list[Tenancy]]
 ) -> None:
     mover, *neighbours = [tenancy for there in tenants.values() for tenancy in there]
     found: dict[str, Any] = {}
-    with run_receiver(stage) as at:
+    with run_receiver(services) as at:
         one = create_endpoint(mover.api, at, ("source.degraded",))
 
         async def work(container: Dependencies) -> None:
-            found["seen"], found["writers"], found["moves"] = await _moved_while_used(stage, container, mover)
+            found["seen"], found["writers"], found["moves"] = await _moved_while_used(services, container, mover)
 
-        _run(stage, work)
+        _run(services, work)
         writers, seen, moves = found["writers"], found["seen"], found["moves"]
-        stored = stage.fetch_rows(
+        stored = services.fetch_rows(
             "SELECT subject, version FROM events WHERE org = %(org)s AND NOT livemode ORDER BY position",
             org=mover.tenant.org,
         )
@@ -85,24 +85,24 @@ def test_nothing_is_missing_out_of_order_or_elsewhere(
         assert len(stored) == writers.committed > 50
         for reader in seen:
             assert reader == stored, "each reader saw all of it, once and in order"
-        _holds_alone(stage, tenants, mover, len(stored))
+        _holds_alone(services, tenants, mover, len(stored))
         _delivered(at, one, len(stored))
     for neighbour in neighbours:
         assert neighbour.api.call("GET", "/v1/sources").status == 200
 
 
-def _run(stage: ServiceProcesses, work: Callable[[Dependencies], Awaitable[None]]) -> None:
+def _run(services: ServiceProcesses, work: Callable[[Dependencies], Awaitable[None]]) -> None:
     """With a container on the stage's settings; on a busy machine moving takes minutes."""
 
     async def main() -> None:
-        async with open_dependencies(read_settings(stage.env)) as container, asyncio.timeout(400):
+        async with open_dependencies(read_settings(services.env)) as container, asyncio.timeout(400):
             await work(container)
 
     asyncio.run(main())
 
 
 async def _moved_while_used(
-    stage: ServiceProcesses, container: Dependencies, mover: Tenancy
+    services: ServiceProcesses, container: Dependencies, mover: Tenancy
 ) -> tuple[Any, Writers, list[MoveResult]]:
     sources = [builders.source() for _ in range(3)]
     async with container[UnitOfWork].begin(mover.tenant, builders.CALL) as tx:
@@ -117,12 +117,12 @@ async def _moved_while_used(
     async def moving() -> None:
         await asyncio.sleep(1)
         for _ in range(MOVES):
-            async with connect_to_coordinator(stage.database_url) as cluster:
+            async with connect_to_coordinator(services.database_url) as cluster:
                 moves.append(await move_organisation(cluster, mover.tenant.org, None, print))
             await asyncio.sleep(1)
         moved.set()
 
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{stage.port}", headers=headers, timeout=timeout) as http:
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{services.port}", headers=headers, timeout=timeout) as http:
         writing = [writers.write(source.id, moved) for source in sources]
 
         async def finish() -> None:
@@ -135,12 +135,12 @@ async def _moved_while_used(
     return [follower.seen for follower in followers], writers, moves
 
 
-def _holds_alone(stage: ServiceProcesses, tenants: dict[str, list[Tenancy]], mover: Tenancy, count: int) -> None:
+def _holds_alone(services: ServiceProcesses, tenants: dict[str, list[Tenancy]], mover: Tenancy, count: int) -> None:
     """What is left at the old node is cleared away there by and by."""
-    home = home_of(stage, mover.tenant.org)
-    assert counted(stage, home, "events", mover.tenant.org) == count
+    home = home_of(services, mover.tenant.org)
+    assert counted(services, home, "events", mover.tenant.org) == count
     for name in tenants.keys() - {home}:
-        assert counted(stage, name, "events", mover.tenant.org) == 0
+        assert counted(services, name, "events", mover.tenant.org) == 0
 
 
 def _delivered(at: ReceiverClient, one: Any, count: int) -> None:
@@ -150,9 +150,9 @@ def _delivered(at: ReceiverClient, one: Any, count: int) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_stale_route_raises_and_the_next_try_is_right(stage: ServiceProcesses) -> None:
-    tenancy = await asyncio.to_thread(stage.create_organisation)
-    pool, tenant = Pool(stage.database_url, size=2), tenancy.tenant
+async def test_a_stale_route_raises_and_the_next_try_is_right(services: ServiceProcesses) -> None:
+    tenancy = await asyncio.to_thread(services.create_organisation)
+    pool, tenant = Pool(services.database_url, size=2), tenancy.tenant
     counting = "SELECT count(*) FROM jobs WHERE org = %(org)s AND livemode = %(livemode)s"
     adding = (
         "INSERT INTO jobs (org, livemode, id, kind, lane, args, run_at, created_at) "
@@ -162,31 +162,31 @@ async def test_a_stale_route_raises_and_the_next_try_is_right(stage: ServiceProc
     async with pool.connect_to_tenant(tenant) as link:
         await link.cursor.execute(counting, values)
     for statement in (counting, adding):
-        async with connect_to_coordinator(stage.database_url) as cluster:
+        async with connect_to_coordinator(services.database_url) as cluster:
             await move_organisation(cluster, tenant.org, None, lambda line: None)
         with pytest.raises(StaleRoute):
             async with pool.connect_to_tenant(tenant) as link:
                 await link.cursor.execute(statement, values)
         async with pool.connect_to_tenant(tenant) as link:
             assert await (await link.cursor.execute(counting, values)).fetchone() == (0,)
-    async with connect_to_coordinator(stage.database_url) as cluster:
+    async with connect_to_coordinator(services.database_url) as cluster:
         await move_organisation(cluster, tenant.org, None, lambda line: None)
     assert await pool.fetch_rows(tenant, counting, values) == [(0,)], "a read is done again by itself"
     await pool.close()
 
 
 @pytest.mark.asyncio
-async def test_where_it_cannot_go(stage: ServiceProcesses) -> None:
-    tenancy = await asyncio.to_thread(stage.create_organisation)
-    home = await asyncio.to_thread(home_of, stage, tenancy.tenant.org)
-    async with connect_to_coordinator(stage.database_url) as cluster:
+async def test_where_it_cannot_go(services: ServiceProcesses) -> None:
+    tenancy = await asyncio.to_thread(services.create_organisation)
+    home = await asyncio.to_thread(home_of, services, tenancy.tenant.org)
+    async with connect_to_coordinator(services.database_url) as cluster:
         for where, words in ((home, "already"), ("nowhere:1", "not a node")):
             with pytest.raises(ClusterError, match=words):
                 await move_organisation(cluster, tenancy.tenant.org, where, lambda line: None)
 
 
 @pytest.mark.asyncio
-async def test_rebalancing_ends(stage: ServiceProcesses) -> None:
-    async with connect_to_coordinator(stage.database_url) as cluster:
+async def test_rebalancing_ends(services: ServiceProcesses) -> None:
+    async with connect_to_coordinator(services.database_url) as cluster:
         await rebalance_shards(cluster, lambda line: None)
         assert await rebalance_shards(cluster, lambda line: None) == 0

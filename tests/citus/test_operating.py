@@ -24,9 +24,9 @@ from tests.support.forkserver import run_joinery
 
 
 @pytest.fixture
-def fjord(stage: ServiceProcesses) -> Tenancy:
+def fjord(services: ServiceProcesses) -> Tenancy:
     """A new organisation's live data."""
-    return stage.create_organisation()
+    return services.create_organisation()
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
         asyncio.run(drop_database(address))
 
 
-def _answered(stage: ServiceProcesses, *words: object) -> Any:
-    done = run_joinery(*words, "--json", env=stage.env)
+def _answered(services: ServiceProcesses, *words: object) -> Any:
+    done = run_joinery(*words, "--json", env=services.env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -74,7 +74,7 @@ def test_products_are_merged_and_parted_on_every_node(tenants: dict[str, list[Te
         assert sum(len(api.list_all("/v1/products", source=source)) for source in mine) == 2
 
 
-def test_it_is_exported_audited_and_looked_over(stage: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
+def test_it_is_exported_audited_and_looked_over(services: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
     for tenancy in (there[1] for there in tenants.values()):
         api = tenancy.api
         source = api.create_source("file", config={"currency": "usd"})
@@ -87,9 +87,9 @@ def test_it_is_exported_audited_and_looked_over(stage: ServiceProcesses, tenants
             "it is exported",
         )
         assert done["rows"] == 5
-        audited = _answered(stage, "audit", "verify", "--org", tenancy.tenant.org)
+        audited = _answered(services, "audit", "verify", "--org", tenancy.tenant.org)
         assert audited["whole"] and any(chain["entries"] for chain in audited["chains"])
-    findings = {found["name"]: found["state"] for found in _answered(stage, "doctor")["findings"]}
+    findings = {found["name"]: found["state"] for found in _answered(services, "doctor")["findings"]}
     assert findings["database"] == "ok"
 
 

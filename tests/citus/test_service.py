@@ -18,14 +18,14 @@ Tenants = dict[str, list[Tenancy]]
 
 
 @pytest.fixture(scope="module")
-def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
+def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver; every endpoint has a path of its own."""
-    with run_receiver(stage) as client:
+    with run_receiver(services) as client:
         yield client
 
 
 def test_a_feed_is_taken_in_read_followed_and_delivered(
-    stage: ServiceProcesses, tenants: Tenants, at: ReceiverClient
+    services: ServiceProcesses, tenants: Tenants, at: ReceiverClient
 ) -> None:
     every = [tenancy for there in tenants.values() for tenancy in there]
     assert len(tenants) >= 2 and len(every) >= 4
@@ -46,9 +46,9 @@ def test_a_feed_is_taken_in_read_followed_and_delivered(
         assert count_by_type["product.created"] == PRODUCTS and count_by_type["offer.created"] == OFFERS
         assert count_by_type["offer.changed"] >= 2 * OFFERS
     for tenancy in every:
-        node = home_of(stage, tenancy.tenant.org)
+        node = home_of(services, tenancy.tenant.org)
         for name in tenants:
-            rows = counted(stage, name, "products", tenancy.tenant.org)
+            rows = counted(services, name, "products", tenancy.tenant.org)
             assert rows == (PRODUCTS if name == node else 0), "each node holds its own tenants alone"
     for org, one in hooks.items():
         got = one.wait_for_received(PRODUCTS, within=60)

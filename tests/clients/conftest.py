@@ -10,10 +10,10 @@ import pytest
 
 from tests.clients.installed import at, node_home, python_home
 from tests.clients.programs import npm_install, run
-from tests.flows.conftest import fjord, stage
+from tests.flows.conftest import fjord, services
 from tests.flows.service_processes import ServiceProcesses
 
-__all__ = ["at", "fjord", "node_home", "python_home", "stage"]
+__all__ = ["at", "fjord", "node_home", "python_home", "services"]
 
 
 @pytest.fixture(scope="session")
@@ -27,15 +27,15 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def description(tmp_path_factory: pytest.TempPathFactory, stage: ServiceProcesses) -> Path:
+def description(tmp_path_factory: pytest.TempPathFactory, services: ServiceProcesses) -> Path:
     """The description, as the running service gives it."""
     path = tmp_path_factory.mktemp("description") / "openapi.json"
-    run("curl", "-sf", "--compressed", f"http://127.0.0.1:{stage.port}/openapi.json", "-o", path, cwd=path.parent)
+    run("curl", "-sf", "--compressed", f"http://127.0.0.1:{services.port}/openapi.json", "-o", path, cwd=path.parent)
     return path
 
 
 @pytest.fixture
-def environment(stage: ServiceProcesses) -> Iterator[dict[str, str]]:
+def environment(services: ServiceProcesses) -> Iterator[dict[str, str]]:
     """What a program is told: where the service is, a key with all rights, and records to push."""
     product = {"external_id": "A", "title": "Halden oak table", "brand": "Lindgren"}
     offer = {"price": {"amount": "10.50", "currency": "usd"}, "quantity": 4, "location": "main"} | {
@@ -49,7 +49,7 @@ def environment(stage: ServiceProcesses) -> Iterator[dict[str, str]]:
     }
     yield {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
-        "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
-        "JOINERY_KEY": stage.create_organisation().api.secret,
+        "JOINERY_URL": f"http://127.0.0.1:{services.port}",
+        "JOINERY_KEY": services.create_organisation().api.secret,
         "JOINERY_RECORDS": json.dumps([{"product": product, "variants": [variant]}]),
     }

@@ -15,17 +15,17 @@ from tests.support.webhook_endpoints import run_receiver
 
 
 @pytest.fixture(scope="session")
-def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
+def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver of webhooks."""
-    with run_receiver(stage) as client:
+    with run_receiver(services) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def python_home(stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python_home(services: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the Python package, installed from the running server; httpx is the environment's."""
     home = tmp_path_factory.mktemp("python")
-    url = f"http://127.0.0.1:{stage.port}/docs/clients/{WHEEL}"
+    url = f"http://127.0.0.1:{services.port}/docs/clients/{WHEEL}"
     run(
         sys.executable,
         "-m",
@@ -43,11 +43,11 @@ def python_home(stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def node_home(stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def node_home(services: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the TypeScript package, installed from the running server, beside a compiler and a verifier."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     home = tmp_path_factory.mktemp("node")
-    url = f"http://127.0.0.1:{stage.port}/docs/clients/{TARBALL}"
+    url = f"http://127.0.0.1:{services.port}/docs/clients/{TARBALL}"
     npm_install(home, "typescript", "@types/node", "standardwebhooks", url)
     return home

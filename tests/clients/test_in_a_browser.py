@@ -51,16 +51,16 @@ def page_address(tmp_path: Path) -> Iterator[str]:
         server.server_close()
 
 
-def test_the_client_in_a_browser(stage: ServiceProcesses, page_address: str) -> None:
+def test_the_client_in_a_browser(services: ServiceProcesses, page_address: str) -> None:
     api: Any = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("there is no Chromium")
-    key = stage.create_organisation(livemode=False).api.secret
+    key = services.create_organisation(livemode=False).api.secret
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(page_address)
-        answered = page.evaluate(STORY, [f"http://127.0.0.1:{stage.port}", key, build_catalogue(5).decode()])
+        answered = page.evaluate(STORY, [f"http://127.0.0.1:{services.port}", key, build_catalogue(5).decode()])
         browser.close()
     assert answered == ["succeeded", 5, "Renamed", True, True, ["NotFound", True], ["JoineryError", None, True]]

@@ -44,14 +44,14 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("which", ["handshake", "stateless"])
-def test_every_tool_is_listed_and_called(stage: ServiceProcesses, agents: Path, which: str) -> None:
-    fjord = stage.create_organisation()
+def test_every_tool_is_listed_and_called(services: ServiceProcesses, agents: Path, which: str) -> None:
+    fjord = services.create_organisation()
     source = fjord.api.create_source("push")
     given = {tool.name: example_arguments(tool) for tool in MANIFEST}
     for tool in MANIFEST:
         if tool.path.startswith("/v1/sources/{id}"):
             given[tool.name] |= {"id": source} | ({"if_match": "*"} if "if_match" in given[tool.name] else {})
-    environment = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(fjord.api.secret)}
+    environment = {"JOINERY_URL": f"http://127.0.0.1:{services.port}", "JOINERY_KEY": str(fjord.api.secret)}
     output = run(_node(agents), "agent.mjs", which, cwd=agents, JOINERY_ARGUMENTS=json.dumps(given), **environment)
     found = json.loads(output)
     assert list(found["called"]) == [tool.name for tool in MANIFEST]
@@ -62,14 +62,14 @@ def test_every_tool_is_listed_and_called(stage: ServiceProcesses, agents: Path, 
 
 
 @pytest.fixture
-def behind_a_proxy(stage: ServiceProcesses, agents: Path) -> Iterator[str]:
+def behind_a_proxy(services: ServiceProcesses, agents: Path) -> Iterator[str]:
     """The address of a proxy that signs for programs which cannot, in front of an API that goes by its address."""
     port, service = free_port(), free_port()
     address = f"http://127.0.0.1:{port}"
     api = ("-m", "entrypoints.cli.main", "api")
-    started = stage.start("api-behind", api, JOINERY_PORT=str(service), JOINERY_BASE_URL=address)
+    started = services.start("api-behind", api, JOINERY_PORT=str(service), JOINERY_BASE_URL=address)
     wait_until(lambda: ApiClient(service, None).is_ready(), "the API is ready", within=40)
-    secret = str(stage.create_organisation().api.secret)
+    secret = str(services.create_organisation().api.secret)
     words = [str(agents / "node_modules/node/bin/node"), "signing.mjs", str(port), str(service)]
     with subprocess.Popen(words, cwd=agents, env={"JOINERY_KEY": secret}, stdout=subprocess.PIPE) as proxy:
         try:
@@ -78,7 +78,7 @@ def behind_a_proxy(stage: ServiceProcesses, agents: Path) -> Iterator[str]:
             yield address
         finally:
             proxy.terminate()
-            stage.stop(started)
+            services.stop(started)
 
 
 def test_conformance(agents: Path, behind_a_proxy: str) -> None:

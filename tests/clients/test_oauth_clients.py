@@ -19,15 +19,19 @@ NODE = os.environ.get("NODE") or shutil.which("node") or "node"
 
 
 @pytest.fixture(scope="module")
-def service_environment(stage: ServiceProcesses) -> dict[str, str]:
+def service_environment(services: ServiceProcesses) -> dict[str, str]:
     """Where the service is, an app of each kind, and the cookie of somebody who is signed in."""
-    organisation = stage.create_organisation().organisation
+    organisation = services.create_organisation().organisation
 
     async def make(parts: Dependencies) -> tuple[dict[str, Any], str]:
         return await create_apps(parts, organisation)
 
-    apps, cookie = stage.run_with_dependencies(make)
-    return {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_APPS": json.dumps(apps), "JOINERY_COOKIE": cookie}
+    apps, cookie = services.run_with_dependencies(make)
+    return {
+        "JOINERY_URL": f"http://127.0.0.1:{services.port}",
+        "JOINERY_APPS": json.dumps(apps),
+        "JOINERY_COOKIE": cookie,
+    }
 
 
 @pytest.fixture(scope="module")

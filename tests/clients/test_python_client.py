@@ -29,13 +29,13 @@ def test_it_and_its_users_are_typed_strictly(python_home: Path) -> None:
 
 @pytest.mark.parametrize("story", ["story.py", "async_story.py"])
 def test_what_an_integrator_does(
-    stage: ServiceProcesses, at: ReceiverClient, python_home: Path, tmp_path: Path, story: str
+    services: ServiceProcesses, at: ReceiverClient, python_home: Path, tmp_path: Path, story: str
 ) -> None:
-    sandbox = stage.create_organisation(livemode=False)
+    sandbox = services.create_organisation(livemode=False)
     file = tmp_path / "prices.csv"
     file.write_bytes(build_catalogue(10))
     env = {
-        "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
+        "JOINERY_URL": f"http://127.0.0.1:{services.port}",
         "JOINERY_KEY": str(sandbox.api.secret),
         "PYTHONPATH": str(python_home),
     }
@@ -45,14 +45,14 @@ def test_what_an_integrator_does(
 
 
 def test_followers_that_are_killed_miss_nothing(
-    stage: ServiceProcesses, fjord: Tenancy, python_home: Path, tmp_path: Path
+    services: ServiceProcesses, fjord: Tenancy, python_home: Path, tmp_path: Path
 ) -> None:
     argv = (sys.executable, str(HERE / "following.py"))
-    follow_across_kills(stage, fjord, argv, tmp_path, PYTHONPATH=str(python_home))
+    follow_across_kills(services, fjord, argv, tmp_path, PYTHONPATH=str(python_home))
 
 
-def test_what_was_delivered_is_verified(stage: ServiceProcesses, at: ReceiverClient, python_home: Path) -> None:
-    one = create_endpoint(stage.create_organisation(livemode=False).api, at, ("*",))
+def test_what_was_delivered_is_verified(services: ServiceProcesses, at: ReceiverClient, python_home: Path) -> None:
+    one = create_endpoint(services.create_organisation(livemode=False).api, at, ("*",))
     one.send_test_event()
     one.wait_for_received(1)
     one.rotate_secret(overlap_hours=1)

@@ -51,9 +51,9 @@ def samples(language: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def sandbox(stage: ServiceProcesses) -> Tenancy:
+def sandbox(services: ServiceProcesses) -> Tenancy:
     """Some products, and offers that changed."""
-    made = stage.create_organisation(livemode=False)
+    made = services.create_organisation(livemode=False)
     source = made.api.create_source("file", config={"currency": "usd"})
     for content in (build_catalogue(3), build_catalogue(3, price=120)):
         assert made.api.import_file(source, content)["status"] == "succeeded"
@@ -84,11 +84,11 @@ def check(code: str, text: str) -> None:
 
 @pytest.mark.parametrize(("file", "code"), samples("python"))
 def test_python(
-    stage: ServiceProcesses, sandbox: Tenancy, python_home: Path, tmp_path: Path, file: str, code: str
+    services: ServiceProcesses, sandbox: Tenancy, python_home: Path, tmp_path: Path, file: str, code: str
 ) -> None:
     (tmp_path / "prices.csv").write_bytes(build_catalogue(2))
     env = {
-        "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
+        "JOINERY_URL": f"http://127.0.0.1:{services.port}",
         "JOINERY_KEY": str(sandbox.api.secret),
         "PYTHONPATH": str(python_home),
         "WEBHOOK_SECRET": SECRET,
@@ -99,13 +99,13 @@ def test_python(
 
 @pytest.mark.parametrize(("file", "code"), samples("ts"))
 def test_typescript(
-    stage: ServiceProcesses, sandbox: Tenancy, node_home: Path, tmp_path: Path, file: str, code: str
+    services: ServiceProcesses, sandbox: Tenancy, node_home: Path, tmp_path: Path, file: str, code: str
 ) -> None:
     (tmp_path / "prices.csv").write_bytes(build_catalogue(2))
     (tmp_path / "node_modules").symlink_to(node_home / "node_modules")
     (tmp_path / "sample.mjs").write_text(SCRIPT % (SECRET, "" if "const client" in code else CLIENT) + code)
     env = {
-        "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
+        "JOINERY_URL": f"http://127.0.0.1:{services.port}",
         "JOINERY_KEY": str(sandbox.api.secret),
         "WEBHOOK_SECRET": SECRET,
     }

@@ -44,25 +44,25 @@ def test_it_and_its_users_are_typed_strictly(story: Path, node_home: Path) -> No
     assert story.exists()
 
 
-def test_what_an_integrator_does(stage: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
-    sandbox = stage.create_organisation(livemode=False)
+def test_what_an_integrator_does(services: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
+    sandbox = services.create_organisation(livemode=False)
     file = tmp_path / "prices.csv"
     file.write_bytes(build_catalogue(10))
-    env = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(sandbox.api.secret)}
+    env = {"JOINERY_URL": f"http://127.0.0.1:{services.port}", "JOINERY_KEY": str(sandbox.api.secret)}
     called = json.loads(run(NODE, str(story), str(file), at.url("/story.ts"), cwd=story.parent, **env))
     assert len({re.sub(r" \(.*", "", name) for name in called}) >= 20, called
 
 
 def test_followers_that_are_killed_miss_nothing(
-    stage: ServiceProcesses, fjord: Tenancy, story: Path, tmp_path: Path
+    services: ServiceProcesses, fjord: Tenancy, story: Path, tmp_path: Path
 ) -> None:
-    follow_across_kills(stage, fjord, (NODE, str(story.parent / "following.mjs")), tmp_path)
+    follow_across_kills(services, fjord, (NODE, str(story.parent / "following.mjs")), tmp_path)
 
 
 def test_what_was_delivered_is_verified(
-    stage: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path
+    services: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path
 ) -> None:
-    one = create_endpoint(stage.create_organisation(livemode=False).api, at, ("*",))
+    one = create_endpoint(services.create_organisation(livemode=False).api, at, ("*",))
     one.send_test_event()
     one.wait_for_received(1)
     one.rotate_secret(overlap_hours=1)
@@ -96,8 +96,8 @@ class Retrying:
 
 
 @pytest.fixture
-def retrying(stage: ServiceProcesses, fjord: Tenancy, story: Path) -> Iterator[Retrying]:
-    with faulty_proxy(stage.port) as proxy:
+def retrying(services: ServiceProcesses, fjord: Tenancy, story: Path) -> Iterator[Retrying]:
+    with faulty_proxy(services.port) as proxy:
         yield Retrying(proxy, fjord, story.parent)
 
 

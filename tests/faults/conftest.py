@@ -12,37 +12,37 @@ import pytest
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.postgres.databases import fresh_database
 
-TRAPS = ("-m", "tests.faults.crash_points")
+CRASH_POINTS = ("-m", "tests.faults.crash_points")
 
 
 @dataclass
-class Faults:
+class FaultServices:
     """The stage and its patient worker."""
 
-    stage: ServiceProcesses
-    patient: "subprocess.Popen[bytes]"
+    services: ServiceProcesses
+    standby_worker: "subprocess.Popen[bytes]"
 
     @contextmanager
-    def trapped(self, place: str, number: str = "SIGKILL") -> Iterator["subprocess.Popen[bytes]"]:
+    def start_crashing_worker(self, place: str, number: str = "SIGKILL") -> Iterator["subprocess.Popen[bytes]"]:
         """A worker with a trap, and nobody else at work meanwhile."""
-        self.patient.send_signal(signal.SIGSTOP)
+        self.standby_worker.send_signal(signal.SIGSTOP)
         try:
-            yield self.stage.start("trapped", (*TRAPS, "worker", place, number))
+            yield self.services.start("trapped", (*CRASH_POINTS, "worker", place, number))
         finally:
-            self.patient.send_signal(signal.SIGCONT)
+            self.standby_worker.send_signal(signal.SIGCONT)
 
-    def organisation(self) -> Tenancy:
+    def create_organisation(self) -> Tenancy:
         """A new one."""
-        return self.stage.create_organisation()
+        return self.services.create_organisation()
 
 
 @pytest.fixture(scope="session")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faults]:
+def fault_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServices]:
     """The stage, running."""
-    stage = ServiceProcesses(asyncio.run(fresh_database("faults")), tmp_path_factory.mktemp("faults"))
+    services = ServiceProcesses(asyncio.run(fresh_database("faults")), tmp_path_factory.mktemp("faults"))
     try:
-        patient = stage.start("patient", (*TRAPS, "worker"))
-        stage.start_api()
-        yield Faults(stage, patient)
+        patient = services.start("patient", (*CRASH_POINTS, "worker"))
+        services.start_api()
+        yield FaultServices(services, patient)
     finally:
-        stage.stop()
+        services.stop()

@@ -56,31 +56,31 @@ vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
 
 
 @dataclass
-class Trap:
+class CrashPoint:
     """Springs once, at its place."""
 
     place: str
-    number: signal.Signals = signal.SIGKILL
+    signal_number: signal.Signals = signal.SIGKILL
     chunks: int = 0
 
-    def at(self, place: str) -> None:
+    def reach(self, place: str) -> None:
         """The process came by this place."""
         if place == self.place:
             self.place = "none"
-            os.kill(os.getpid(), self.number)
+            os.kill(os.getpid(), self.signal_number)
 
 
-class _Wrapped:
+class _Wrapper:
     """Something of which only some verbs are looked at."""
 
-    def __init__(self, inner: Any, trap: Trap) -> None:
+    def __init__(self, inner: Any, trap: CrashPoint) -> None:
         self._inner, self._trap = inner, trap
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
 
-class Runs(_Wrapped):
+class CrashingRunStore(_Wrapper):
     """A run store that notes in which stage the transaction leaves the run."""
 
     stage = ""
@@ -90,78 +90,78 @@ class Runs(_Wrapped):
         await self._inner.save(run)
 
 
-class Jobs(_Wrapped):
+class CrashingJobStore(_Wrapper):
     """A job store with traps before the commit."""
 
-    runs: Runs
+    runs: CrashingRunStore
     ending = False
 
     async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> None:
         await self._inner.renew_lease(job, lease)
         if self.runs.stage == "store":
             self._trap.chunks += 1
-            self._trap.at(f"chunk:{self._trap.chunks}")
+            self._trap.reach(f"chunk:{self._trap.chunks}")
 
     async def finish(self, job: ClaimedJob) -> None:
         await self._inner.finish(job)
         self.ending = True
-        self._trap.at("end")
+        self._trap.reach("end")
 
 
-class Units(_Wrapped):
+class CrashingUnitOfWork(_Wrapper):
     """Units of work with traps around their commits."""
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         async with self._inner.begin(tenant, call) as tx:
-            runs = tx._stores[RunStore] = Runs(tx[RunStore], self._trap)
-            jobs = tx._stores[JobStore] = Jobs(tx[JobStore], self._trap)
+            runs = tx._stores[RunStore] = CrashingRunStore(tx[RunStore], self._trap)
+            jobs = tx._stores[JobStore] = CrashingJobStore(tx[JobStore], self._trap)
             jobs.runs = runs
             yield tx
             if call.operation == "sources.create":
-                self._trap.at("write")
+                self._trap.reach("write")
             if not tx.is_dry_run:
-                self._trap.at(f"before:{call.operation}")
+                self._trap.reach(f"before:{call.operation}")
         if call.operation == "sources.create":
-            self._trap.at("written")
+            self._trap.reach("written")
         if tx.is_dry_run:
             return
-        self._trap.at(f"after:{call.operation}")
+        self._trap.reach(f"after:{call.operation}")
         if jobs.ending:
-            self._trap.at("ended")
+            self._trap.reach("ended")
         elif runs.stage == "parse":
-            self._trap.at("fetched")
+            self._trap.reach("fetched")
         elif runs.stage == "store":
-            self._trap.at(f"stored:{self._trap.chunks}")
+            self._trap.reach(f"stored:{self._trap.chunks}")
 
 
-class Objects(_Wrapped):
+class CrashingObjectStore(_Wrapper):
     """Objects with traps half way through one, and around writing one."""
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         async for chunk in self._inner.read(key):
             yield chunk[: len(chunk) // 2]
-            self._trap.at("fetch")
+            self._trap.reach("fetch")
             yield chunk[len(chunk) // 2 :]
 
     async def put_file(self, key: str, path: Path) -> None:
-        self._trap.at("counted")
+        self._trap.reach("counted")
         await self._inner.put_file(key, path)
-        self._trap.at("written")
+        self._trap.reach("written")
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         async def passed() -> AsyncIterator[bytes]:
             async for chunk in chunks:
                 yield chunk[: len(chunk) // 2]
-                self._trap.at("exporting")
+                self._trap.reach("exporting")
                 yield chunk[len(chunk) // 2 :]
 
         await self._inner.put_stream(key, passed())
         if "manifest" in key:
-            self._trap.at("exported")
+            self._trap.reach("exported")
 
 
-class Connectors(_Wrapped):
+class CrashingConnectors(_Wrapper):
     """Connectors with a trap some rows into a table."""
 
     def parse_tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
@@ -171,19 +171,19 @@ class Connectors(_Wrapped):
     def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):
             if number == 100:
-                self._trap.at("parse")
+                self._trap.reach("parse")
             yield row
 
 
-async def worker(container: Dependencies, settings: Settings, trap: Trap) -> None:
+async def run_worker(container: Dependencies, settings: Settings, trap: CrashPoint) -> None:
     """A worker as the service runs it, with a short lease."""
     limit_arq_logging()
     run_execution = execution.RunExecution(
-        Units(container[UnitOfWork], trap), container[InstalledConnectors], Objects(container[StoredObjects], trap),
-        container[Vault], create_in_process_readers(Connectors(container[InstalledConnectors], trap)), FileWorkspaces(), lease=LEASE,
+        CrashingUnitOfWork(container[UnitOfWork], trap), container[InstalledConnectors], CrashingObjectStore(container[StoredObjects], trap),
+        container[Vault], create_in_process_readers(CrashingConnectors(container[InstalledConnectors], trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
     probing = create_handlers([probes.AREA], container)
-    container[StoredObjects] = Objects(container[StoredObjects], trap)
+    container[StoredObjects] = CrashingObjectStore(container[StoredObjects], trap)
     exporting = {EXECUTE_EXPORT: replace(create_handlers([exports.AREA], container)[EXECUTE_EXPORT], lease=LEASE)}
     drain = LaneProcessor(container[JobDispatcher], {EXECUTE_RUN: run_execution, **probing, **exporting}, lease=LEASE)
     database = DatabaseLaneSource(container[JobDispatcher], container[Signals])
@@ -192,10 +192,10 @@ async def worker(container: Dependencies, settings: Settings, trap: Trap) -> Non
         await Worker(source, drain, max_lanes=4).run(stop)
 
 
-async def api(container: Dependencies, settings: Settings, trap: Trap) -> None:
+async def run_api(container: Dependencies, settings: Settings, trap: CrashPoint) -> None:
     """The API process."""
-    container[UnitOfWork] = Units(container[UnitOfWork], trap)
-    container[StoredObjects] = Objects(container[StoredObjects], trap)
+    container[UnitOfWork] = CrashingUnitOfWork(container[UnitOfWork], trap)
+    container[StoredObjects] = CrashingObjectStore(container[StoredObjects], trap)
     await serve(container, settings)
 
 
@@ -203,9 +203,9 @@ async def main(what: str, place: str = "none", number: str = "SIGKILL") -> None:
     """Run the process that was asked for."""
     settings = read_settings()
     configure_logging(settings.log_level)
-    trap = Trap(place, signal.Signals[number])
+    trap = CrashPoint(place, signal.Signals[number])
     async with open_dependencies(settings) as container:
-        await (worker if what == "worker" else api)(container, settings, trap)
+        await (run_worker if what == "worker" else run_api)(container, settings, trap)
 
 
 if __name__ == "__main__":

@@ -28,34 +28,34 @@ WORKERS = 2
 
 
 @dataclass
-class Ground:
+class FaultyServices:
     """The parts, and how often each was struck."""
 
-    stage: ServiceProcesses
+    services: ServiceProcesses
     postgres: Postgres
     valkey: Valkey
     servers: dict[str, ChildProcess]
     workers: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     api: Any = None
-    struck: Counter[str] = field(default_factory=Counter)
+    fault_counts: Counter[str] = field(default_factory=Counter)
 
     def start(self) -> None:
         """Start the processes of the service."""
-        self.workers = [self._worker(number) for number in range(WORKERS)]
-        self.stage.start("scheduler")
-        self.api = self.stage.start_api()
+        self.workers = [self._start_worker(number) for number in range(WORKERS)]
+        self.services.start("scheduler")
+        self.api = self.services.start_api()
 
-    def _worker(self, number: int) -> "subprocess.Popen[bytes]":
-        return self.stage.start(f"worker-{number}", WORKER)
+    def _start_worker(self, number: int) -> "subprocess.Popen[bytes]":
+        return self.services.start(f"worker-{number}", WORKER)
 
-    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    def fetch_rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """What the database holds, by the superuser's eyes."""
         with psycopg.connect(self.postgres.build_url(role="postgres"), autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
 
-    def strike(self, dice: random.Random) -> None:
+    def inject_fault(self, dice: random.Random) -> None:
         """Something happens to one of the parts."""
-        blows: dict[str, Callable[[random.Random], None]] = {
+        faults: dict[str, Callable[[random.Random], None]] = {
             "worker killed": self._kill_worker,
             "worker frozen": self._freeze_worker,
             "worker's clock stepped": self._step_clock,
@@ -64,20 +64,20 @@ class Ground:
             "Valkey emptied": self._empty_valkey,
             "Valkey killed": self._kill_valkey,
         }
-        name = dice.choices(list(blows), weights=(6, 2, 2, 2, 2, 1, 1))[0]
-        self.struck[name] += 1
-        blows[name](dice)
+        name = dice.choices(list(faults), weights=(6, 2, 2, 2, 2, 1, 1))[0]
+        self.fault_counts[name] += 1
+        faults[name](dice)
 
-    def _gone(self, process: "subprocess.Popen[bytes]") -> None:
+    def _kill_process(self, process: "subprocess.Popen[bytes]") -> None:
         process.send_signal(signal.SIGKILL)
         process.wait(10)
-        self.stage.processes.remove(process)
+        self.services.processes.remove(process)
 
     def _kill_worker(self, dice: random.Random) -> None:
         number = dice.randrange(WORKERS)
-        self._gone(self.workers[number])
+        self._kill_process(self.workers[number])
         time.sleep(dice.random())
-        self.workers[number] = self._worker(number)
+        self.workers[number] = self._start_worker(number)
 
     def _freeze_worker(self, dice: random.Random) -> None:
         worker = dice.choice(self.workers)
@@ -87,19 +87,19 @@ class Ground:
 
     def _step_clock(self, dice: random.Random) -> None:
         number = dice.randrange(WORKERS)
-        if self._listens(number):
+        if self._handles_signals(number):
             self.workers[number].send_signal(dice.choice((signal.SIGUSR1, signal.SIGUSR2)))
 
-    def _listens(self, number: int) -> bool:
+    def _handles_signals(self, number: int) -> bool:
         """Whether the worker has its handlers by now; before, the signals would end it."""
         status = Path(f"/proc/{self.workers[number].pid}/status").read_text("ascii")
         caught = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt"))
         return bool(caught >> (signal.SIGUSR1 - 1) & 1 and caught >> (signal.SIGUSR2 - 1) & 1)
 
     def _kill_api(self, dice: random.Random) -> None:
-        self._gone(self.api)
+        self._kill_process(self.api)
         time.sleep(dice.random())
-        self.api = self.stage.start("api")
+        self.api = self.services.start("api")
 
     def _kill_postgres(self, dice: random.Random) -> None:
         server = self.servers["postgres"]
@@ -119,7 +119,7 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
+def run_faulty_services() -> Iterator[FaultyServices]:
     """Servers of its own, and the processes on them."""
     home = Path(tempfile.mkdtemp(prefix="jg", dir="/tmp"))
     home.chmod(0o755)
@@ -127,12 +127,12 @@ def ground() -> Iterator[Ground]:
     servers = {"postgres": asyncio.run(postgres.start()), "valkey": asyncio.run(valkey.start())}
     asyncio.run(migrate(postgres.build_url()))
     env = {"JOINERY_REDIS_URL": valkey.build_url(), "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS}
-    made = Ground(ServiceProcesses(postgres.build_url(), home, env), postgres, valkey, servers)
+    made = FaultyServices(ServiceProcesses(postgres.build_url(), home, env), postgres, valkey, servers)
     try:
         made.start()
         yield made
     finally:
-        made.stage.stop()
+        made.services.stop()
         asyncio.run(valkey.stop())
         asyncio.run(postgres.stop())
         if not os.environ.get("SOAK_KEEP"):

@@ -17,13 +17,13 @@ from domain.changes.usecases.service import ChangesService
 from domain.kernel.errors import CursorExpired, DomainError
 from entrypoints.container import open_dependencies
 from entrypoints.settings import read_settings
-from tests.faults.writers import Book
+from tests.faults.writers import WriteRecord
 from tests.flows.service_processes import Tenancy, wait_until
 
-_BREAKS = (aiohttp.ClientError, OSError, TimeoutError)
-_PATIENCE = (429, 503)
+_CONNECTION_ERRORS = (aiohttp.ClientError, OSError, TimeoutError)
+_RETRIED_STATUSES = (429, 503)
 _GONE = 410
-_AGAIN = 0.1
+_RETRY_SECONDS = 0.1
 
 
 class FollowedEvent(NamedTuple):
@@ -39,12 +39,12 @@ class Follower:
 
     kind: str
     tenancy: Tenancy
-    books: Mapping[Any, Book]
+    write_records: Mapping[Any, WriteRecord]
     lives: list[list[FollowedEvent]] = field(default_factory=lambda: [[]])
-    breaks: int = 0
-    strange: list[str] = field(default_factory=list)
+    disconnects: int = 0
+    unexpected_errors: list[str] = field(default_factory=list)
     """Answers that nobody is to get."""
-    untrue: list[str] = field(default_factory=list)
+    false_responses: list[str] = field(default_factory=list)
     """`caught_up`, and something acknowledged before was missing."""
     caught_up: int = 0
     _seen: set[str] = field(default_factory=set)
@@ -55,7 +55,7 @@ class Follower:
         """In its present life."""
         return self.lives[-1]
 
-    def take(self, events: Sequence[FollowedEvent]) -> None:
+    def record_events(self, events: Sequence[FollowedEvent]) -> None:
         """Record received events."""
         self.lives[-1] += events
         self._seen.update(event.id for event in events)
@@ -65,12 +65,12 @@ class Follower:
         self.lives.append([])
         self._seen, self._checked = set(), (0, 0)
 
-    def known(self) -> tuple[list[str], int]:
+    def get_acknowledged(self) -> tuple[list[str], int]:
         """What is acknowledged so far: all of it belongs to what is told as `caught_up` from now on."""
-        ids = self.books[self.tenancy.tenant].acknowledged
+        ids = self.write_records[self.tenancy.tenant].acknowledged
         return ids, len(ids)
 
-    def hold_to(self, known: tuple[list[str], int]) -> None:
+    def check_caught_up(self, known: tuple[list[str], int]) -> None:
         """It was told that this was all."""
         ids, count = known
         which, checked = self._checked
@@ -78,82 +78,82 @@ class Follower:
         self.caught_up += 1
         self._checked = (id(ids), count)
         if missing:
-            self.untrue.append(f"{self.kind}: caught up without {len(missing)} of {count} events")
+            self.false_responses.append(f"{self.kind}: caught up without {len(missing)} of {count} events")
 
-    async def broke(self) -> None:
+    async def wait_to_reconnect(self) -> None:
         """Come again after a moment."""
-        self.breaks += 1
-        await asyncio.sleep(_AGAIN)
+        self.disconnects += 1
+        await asyncio.sleep(_RETRY_SECONDS)
 
-    async def run(self, reading: "Reading") -> None:
+    async def run(self, thread: "FollowerThread") -> None:
         """Until cancelled."""
         raise NotImplementedError
 
 
 @dataclass
-class Pages(Follower):
+class PageFollower(Follower):
     """Page after page; with `wait`, by long polls."""
 
     query: dict[str, str] = field(default_factory=dict)
     cursor: str | None = None
 
-    async def run(self, reading: "Reading") -> None:
-        async with reading.session(self.tenancy) as session:
+    async def run(self, thread: "FollowerThread") -> None:
+        async with thread.session(self.tenancy) as session:
             while True:
                 try:
                     if not await self._page(session):
-                        await asyncio.sleep(_AGAIN)
-                except _BREAKS:
-                    await self.broke()
+                        await asyncio.sleep(_RETRY_SECONDS)
+                except _CONNECTION_ERRORS:
+                    await self.wait_to_reconnect()
 
     async def _page(self, session: aiohttp.ClientSession) -> bool:
         """Whether there may be more at once."""
-        known, query = self.known(), self.query | ({"cursor": self.cursor} if self.cursor else {})
+        known, query = self.get_acknowledged(), self.query | ({"cursor": self.cursor} if self.cursor else {})
         async with session.get("/v1/changes", params=query) as answer:
             content = await answer.read()
         if answer.status != 200:
             self._refused(answer.status, content)
             return False
         page = json.loads(content)
-        self.take([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
+        self.record_events([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
         self.cursor = page["next_cursor"]
         if page["caught_up"] and "types" not in self.query:
-            self.hold_to(known)
+            self.check_caught_up(known)
         return bool(page["data"]) or "wait" in self.query
 
     def _refused(self, status: int, content: bytes) -> None:
         if status == _GONE:
             self.cursor = None
             self.restart()
-        elif status in _PATIENCE:
-            self.breaks += 1
+        elif status in _RETRIED_STATUSES:
+            self.disconnects += 1
         else:
-            self.strange.append(f"{self.kind}: {status} {content.decode()[:200]}")
+            self.unexpected_errors.append(f"{self.kind}: {status} {content.decode()[:200]}")
 
 
 @dataclass
-class Stream(Follower):
+class StreamFollower(Follower):
     """Server-sent events, again and again from the last id."""
 
     cursor: str | None = None
     reasons: list[str] = field(default_factory=list)
 
-    async def run(self, reading: "Reading") -> None:
-        async with reading.session(self.tenancy) as session:
+    async def run(self, thread: "FollowerThread") -> None:
+        async with thread.session(self.tenancy) as session:
             while True:
-                with contextlib.suppress(*_BREAKS):
+                with contextlib.suppress(*_CONNECTION_ERRORS):
                     if self.cursor is None:
                         await self._begin(session)
                     else:
                         await self._listen(session, self.cursor)
-                await self.broke()
+                await self.wait_to_reconnect()
 
     async def _begin(self, session: aiohttp.ClientSession) -> None:
         """A cursor of the log's beginning, behind one event at most."""
         async with session.get("/v1/changes", params={"limit": "1"}) as answer:
             page = json.loads(await answer.read())
         if answer.status == 200:
-            self.take([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
+            self.record_events([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
             self.cursor = page["next_cursor"]
 
     async def _listen(self, session: aiohttp.ClientSession, cursor: str) -> None:
@@ -181,31 +181,31 @@ class Stream(Follower):
         if sent["event"] == "stream.end":
             self.reasons.append(data["reason"])
         else:
-            self.take([FollowedEvent(data["id"], data["tenant_id"])])
+            self.record_events([FollowedEvent(data["id"], data["tenant_id"])])
 
     def _refused(self, status: int, content: bytes) -> None:
         if status == _GONE:
             self.cursor = None
             self.restart()
-        elif status not in _PATIENCE:
-            self.strange.append(f"{self.kind}: {status} {content.decode()[:200]}")
+        elif status not in _RETRIED_STATUSES:
+            self.unexpected_errors.append(f"{self.kind}: {status} {content.decode()[:200]}")
 
 
 @dataclass
-class Tailing(Follower):
+class TailerFollower(Follower):
     """Subscriptions of the LogTailer of this process, as streams and deliveries hold them."""
 
     position: FeedPosition | None = None
 
-    async def run(self, reading: "Reading") -> None:
-        service: ChangesService = reading.service
+    async def run(self, thread: "FollowerThread") -> None:
+        service: ChangesService = thread.service
         while True:
             try:
                 start = await service.find_start(self.tenancy.tenant, self.position)
                 async with service.tailer.subscribe(self.tenancy.tenant, start) as subscription:
                     while True:
                         batch = await subscription.next_batch(50, 5.0)
-                        self.take(
+                        self.record_events(
                             [FollowedEvent(event.id, json.loads(event.body)["tenant_id"]) for event in batch.events]
                         )
                         self.position = batch.position
@@ -213,33 +213,33 @@ class Tailing(Follower):
                 self.position = None
                 self.restart()
             except DomainError:
-                await self.broke()
+                await self.wait_to_reconnect()
 
 
-def followers(tenancy: Tenancy, books: Mapping[Any, Book]) -> list[Follower]:
+def create_followers(tenancy: Tenancy, write_records: Mapping[Any, WriteRecord]) -> list[Follower]:
     """One of each kind."""
     return [
-        Pages("pages", tenancy, books, query={"limit": "50"}),
-        Pages("pages of few", tenancy, books, query={"limit": "17", "types": "offer.created"}),
-        Pages("long polls", tenancy, books, query={"limit": "100", "wait": "5"}),
-        Stream("stream", tenancy, books),
-        Tailing("subscription", tenancy, books),
+        PageFollower("pages", tenancy, write_records, query={"limit": "50"}),
+        PageFollower("pages of few", tenancy, write_records, query={"limit": "17", "types": "offer.created"}),
+        PageFollower("long polls", tenancy, write_records, query={"limit": "100", "wait": "5"}),
+        StreamFollower("stream", tenancy, write_records),
+        TailerFollower("subscription", tenancy, write_records),
     ]
 
 
 @dataclass
-class Reading:
+class FollowerThread:
     """All of them, in a thread of their own, as long as the context lasts."""
 
     followers: Sequence[Follower]
     env: Mapping[str, str]
     port: int
-    strange: list[str] = field(default_factory=list)
+    unexpected_errors: list[str] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop | None = None
     _service: ChangesService | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
-    _held: threading.Event = field(default_factory=threading.Event)
-    _free: threading.Event = field(default_factory=threading.Event)
+    _is_paused: threading.Event = field(default_factory=threading.Event)
+    _is_resumed: threading.Event = field(default_factory=threading.Event)
 
     @property
     def service(self) -> ChangesService:
@@ -247,42 +247,42 @@ class Reading:
         assert self._service is not None
         return self._service
 
-    def session(self, tenancy: Tenancy) -> aiohttp.ClientSession:
+    def create_session(self, tenancy: Tenancy) -> aiohttp.ClientSession:
         """A client of the API."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=60)
         headers = {"Authorization": f"Bearer {tenancy.api.secret}"}
         return aiohttp.ClientSession(f"http://127.0.0.1:{self.port}", headers=headers, timeout=timeout)
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def run(self) -> Iterator[None]:
         """Read until the context is left."""
-        thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="followers")
+        thread = threading.Thread(target=lambda: asyncio.run(self._run_followers()), name="followers")
         thread.start()
         try:
             yield
         finally:
-            self._free.set()
+            self._is_resumed.set()
             self._stop.set()
             thread.join(60)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Nobody reads, or is told anything, in the meantime."""
-        self._free.clear()
+        self._is_resumed.clear()
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._hold)
-        wait_until(self._held.is_set, "nobody reads any more")
+        self._loop.call_soon_threadsafe(self._block)
+        wait_until(self._is_paused.is_set, "nobody reads any more")
         try:
             yield
         finally:
-            self._held.clear()
-            self._free.set()
+            self._is_paused.clear()
+            self._is_resumed.set()
 
-    def _hold(self) -> None:
-        self._held.set()
-        self._free.wait()
+    def _block(self) -> None:
+        self._is_paused.set()
+        self._is_resumed.wait()
 
-    async def _run(self) -> None:
+    async def _run_followers(self) -> None:
         self._loop = asyncio.get_running_loop()
         async with open_dependencies(read_settings(self.env)) as container:
             tailer = container[LogTailer]
@@ -292,7 +292,7 @@ class Reading:
             while not self._stop.is_set():
                 await asyncio.sleep(0.1)
                 for task in [task for task in tasks if task.done()]:
-                    self.strange.append(f"{tasks.pop(task)} ended: {task.exception()!r}")
+                    self.unexpected_errors.append(f"{tasks.pop(task)} ended: {task.exception()!r}")
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -12,7 +12,7 @@ from tests.faults.writers import Writers
 from tests.support.webhook_endpoints import EndpointClient
 
 
-class Logged(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event as it stands in a log."""
 
     org: str
@@ -24,33 +24,35 @@ class Logged(NamedTuple):
     owner: str
 
 
-def faults(
-    log: Sequence[Logged],
+def find_violations(
+    log: Sequence[LoggedEvent],
     lasts: Mapping[str, int],
     writers: Writers,
     followers: Sequence[Follower],
-    hooks: Mapping[str, Sequence[EndpointClient]],
-    at: ReceiverClient,
-    lost: Collection[str] = (),
+    endpoints: Mapping[str, Sequence[EndpointClient]],
+    receiver: ReceiverClient,
+    lost_events: Collection[str] = (),
 ) -> list[str]:
     """What is wrong; some of it may only be late. `lost` are events that were there before the database went back."""
-    logs: dict[str, list[Logged]] = {org: [] for org in (*hooks, NETWORK)}
+    logs: dict[str, list[LoggedEvent]] = {org: [] for org in (*endpoints, NETWORK)}
     for one in log:
         logs[one.org].append(one)
     publishers = {tenant.org for tenant in writers.publishers}
-    wanted = {org: _seen_by(org, logs, publishers, holder=[*hooks][-1]) for org in hooks}
-    found = [*_of_logs(logs, lasts), *_of_writers(logs, writers), *_of_network(logs, publishers)]
+    expected = {org: _select_visible(org, logs, publishers, holder=[*endpoints][-1]) for org in endpoints}
+    found = [*_check_logs(logs, lasts), *_check_writers(logs, writers), *_check_network_log(logs, publishers)]
     for one in followers:
-        found += _of_follower(one, wanted[one.tenancy.tenant.org])
-    return found + _of_receivers(wanted, hooks, at, lost)
+        found += _check_follower(one, expected[one.tenancy.tenant.org])
+    return found + _check_receivers(expected, endpoints, receiver, lost_events)
 
 
-def _seen_by(org: str, logs: Mapping[str, Sequence[Logged]], publishers: set[str], holder: str) -> list[Logged]:
+def _select_visible(
+    org: str, logs: Mapping[str, Sequence[LoggedEvent]], publishers: set[str], holder: str
+) -> list[LoggedEvent]:
     """One's own log; for the holder of a licence also the network's."""
     return [*logs[org], *(logs[NETWORK] if org == holder and org not in publishers else ())]
 
 
-def _of_logs(logs: Mapping[str, Sequence[Logged]], lasts: Mapping[str, int]) -> Iterator[str]:
+def _check_logs(logs: Mapping[str, Sequence[LoggedEvent]], lasts: Mapping[str, int]) -> Iterator[str]:
     for org, events in logs.items():
         if [event.position for event in events] != list(range(1, lasts.get(org, 0) + 1)):
             yield f"log of {org}: positions are not 1 to {lasts.get(org)}"
@@ -63,39 +65,42 @@ def _of_logs(logs: Mapping[str, Sequence[Logged]], lasts: Mapping[str, int]) -> 
             versions[event.subject] = event.version
 
 
-def _of_writers(logs: Mapping[str, Sequence[Logged]], writers: Writers) -> Iterator[str]:
-    for tenant, book in writers.books.items():
+def _check_writers(logs: Mapping[str, Sequence[LoggedEvent]], writers: Writers) -> Iterator[str]:
+    for tenant, book in writers.records.items():
         there = {event.id for event in logs[tenant.org]}
-        recorded = {*book.acknowledged, *book.found}
-        if lost := recorded - there:
-            yield f"{tenant.org}: {len(lost)} acknowledged events are lost"
+        recorded = {*book.acknowledged, *book.recovered}
+        if lost_events := recorded - there:
+            yield f"{tenant.org}: {len(lost_events)} acknowledged events are lost"
         if appeared := there - recorded:
-            yield f"{tenant.org}: {len(appeared)} events that nobody committed, {len(appeared & set(book.undone))} undone"
+            yield f"{tenant.org}: {len(appeared)} events that nobody committed, {len(appeared & set(book.rolled_back))} undone"
 
 
-def _of_network(logs: Mapping[str, Sequence[Logged]], publishers: set[str]) -> Iterator[str]:
+def _check_network_log(logs: Mapping[str, Sequence[LoggedEvent]], publishers: set[str]) -> Iterator[str]:
     for owner in publishers:
         if [one.id for one in logs[owner]] != [one.id for one in logs[NETWORK] if one.owner == owner]:
             yield f"the network's log has other events of {owner} than that, or in another order"
 
 
-def _of_follower(follower: Follower, wanted: Sequence[Logged]) -> list[str]:
+def _check_follower(follower: Follower, visible: Sequence[LoggedEvent]) -> list[str]:
     """Check that the follower received everything once, in the logs' order, in its last life."""
     org = follower.tenancy.tenant.org
     if follower.kind == "pages of few":
-        wanted = [one for one in wanted if one.type == "offer.created"]
-    found = [*follower.strange, *follower.untrue]
-    for of, received in (("own", _part(follower, org)), ("the network's", _part(follower, org, own=False))):
-        expected = [one.id for one in wanted if (one.org == org) == (of == "own")]
+        visible = [one for one in visible if one.type == "offer.created"]
+    found = [*follower.unexpected_errors, *follower.false_responses]
+    for origin, received in (
+        ("own", _select_received(follower, org)),
+        ("the network's", _select_received(follower, org, own=False)),
+    ):
+        expected = [one.id for one in visible if (one.org == org) == (origin == "own")]
         ids = [one.id for one in received]
         if ids != expected:
             missing, unknown = len(set(expected) - set(ids)), len(set(ids) - set(expected))
             again = len(ids) - len(set(ids))
-            found.append(f"missing {missing}, unknown {unknown}, again {again} of {len(expected)} events of {of}")
+            found.append(f"missing {missing}, unknown {unknown}, again {again} of {len(expected)} events of {origin}")
     return [f"{follower.kind} of {org}: {one}" for one in found]
 
 
-def mixed(follower: Follower, before: Sequence[Logged]) -> list[str]:
+def find_mixed_lives(follower: Follower, before: Sequence[LoggedEvent]) -> list[str]:
     """Lives that ended when the database had gone back, and received anything else than the log of before."""
     org = follower.tenancy.tenant.org
     ids = {True: [one.id for one in before if one.org == org], False: [one.id for one in before if one.org == NETWORK]}
@@ -110,17 +115,17 @@ def mixed(follower: Follower, before: Sequence[Logged]) -> list[str]:
     ]
 
 
-def _part(follower: Follower, org: str, *, own: bool = True) -> list[FollowedEvent]:
+def _select_received(follower: Follower, org: str, *, own: bool = True) -> list[FollowedEvent]:
     return [one for one in follower.received if (one.org == org) == own]
 
 
-def _of_receivers(
-    wanted: Mapping[str, Sequence[Logged]],
-    hooks: Mapping[str, Sequence[EndpointClient]],
-    at: ReceiverClient,
-    lost: Collection[str],
+def _check_receivers(
+    expected: Mapping[str, Sequence[LoggedEvent]],
+    endpoints: Mapping[str, Sequence[EndpointClient]],
+    receiver: ReceiverClient,
+    lost_events: Collection[str],
 ) -> list[str]:
     """They got everything in order, and what was lost later perhaps."""
-    paths = {hook.path: [one.id for one in wanted[org]] for org, some in hooks.items() for hook in some}
-    report = reconcile(paths, [one for one in at.deliveries(*paths) if one.id not in lost])
+    paths = {hook.path: [one.id for one in expected[org]] for org, some in endpoints.items() for hook in some}
+    report = reconcile(paths, [one for one in receiver.deliveries(*paths) if one.id not in lost_events])
     return [] if report.is_clean else [f"receivers: {report}"]

@@ -25,10 +25,10 @@ from entrypoints.settings import read_settings
 from entrypoints.worker.service import run_worker
 from tests.support.memory.feed_readers import MemoryFeedReader, MemoryFeedReaders
 
-EVERY = 0.01
+INTERVAL = 0.01
 
 
-class Pauses:
+class LoopMonitor:
     """How long the loop was away."""
 
     def __init__(self, report: Path) -> None:
@@ -45,14 +45,14 @@ class Pauses:
         self.reset()
         while True:
             began = time.perf_counter()
-            await asyncio.sleep(EVERY)
-            pause = time.perf_counter() - began - EVERY
+            await asyncio.sleep(INTERVAL)
+            pause = time.perf_counter() - began - INTERVAL
             if pause > self._longest:
                 self._longest = pause
                 self._report.write_text(f"{pause:.4f}")
 
 
-class InLoop(MemoryFeedReader):
+class InLoopFeedReader(MemoryFeedReader):
     """FeedReader that works on the loop."""
 
     async def spool(self, on_progress: ProgressCallback) -> SpoolResult:
@@ -68,23 +68,23 @@ class InLoop(MemoryFeedReader):
         return self._reader.read_sample(count)
 
 
-class InLoopReaders(MemoryFeedReaders):
+class InLoopFeedReaders(MemoryFeedReaders):
     """FeedReaderFactory."""
 
     @asynccontextmanager
     async def open(self, request: ReadRequest) -> AsyncIterator[MemoryFeedReader]:
         async with super().open(request) as reader:
-            yield InLoop(reader._reader)
+            yield InLoopFeedReader(reader._reader)
 
 
 def _read_in_loop(container: Dependencies) -> None:
-    readers = InLoopReaders(partial(SnapshotReader, container[Connectors], JsonCodec(), FileSpools))
+    readers = InLoopFeedReaders(partial(SnapshotReader, container[Connectors], JsonCodec(), FileSpools))
     container[FeedReaderFactory] = readers
 
 
 async def main(what: str, report: str) -> None:
     """Run it, and watch."""
-    watch = asyncio.create_task(Pauses(Path(report)).watch())
+    watch = asyncio.create_task(LoopMonitor(Path(report)).watch())
     if what == "idle":
         await watch
     settings = read_settings()

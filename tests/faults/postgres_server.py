@@ -35,7 +35,7 @@ _COMMITTING = {
 }
 
 
-class Server:
+class PostgresServer:
     """One data directory and whatever serves it."""
 
     def __init__(self, home: Path) -> None:
@@ -66,7 +66,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
         wait_until(lambda: self._process is None or self._process.get_exit_code() is not None, "the server is gone")
 
-    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    def fetch_rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """What the database holds, by the superuser's eyes."""
         with psycopg.connect(self._postgres.build_url(role="postgres"), autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values)
@@ -74,33 +74,33 @@ class Server:
 
     def kill_backend(self, dice: random.Random) -> bool:
         """SIGKILL one that serves a client, whatever it does; answers whether there was any."""
-        pids = [pid for (pid,) in self.rows(_CLIENTS)]
+        pids = [pid for (pid,) in self.fetch_rows(_CLIENTS)]
         if pids:
             os.kill(dice.choice(pids), signal.SIGKILL)
         return bool(pids)
 
-    def caught_committing(self, place: Sequence[str]) -> int | None:
+    def pause_commit(self, place: Sequence[str]) -> int | None:
         """A backend that is in COMMIT, before it is written or behind: it is made to stay there a little."""
-        self.set(*place)
+        self.change_settings(*place)
         until = time.monotonic() + 10
         while time.monotonic() < until:
-            found = self.rows(_COMMITTING[tuple(place)])
+            found = self.fetch_rows(_COMMITTING[tuple(place)])
             if found:
                 return int(found[0][0])
         return None
 
-    def set(self, *settings: str) -> None:
+    def change_settings(self, *settings: str) -> None:
         """Change settings of the running server; none puts all of them back."""
         for setting in settings or ("",):
-            self.rows(f"ALTER SYSTEM SET {setting}" if setting else "ALTER SYSTEM RESET ALL")
-        self.rows("SELECT pg_reload_conf()")
+            self.fetch_rows(f"ALTER SYSTEM SET {setting}" if setting else "ALTER SYSTEM RESET ALL")
+        self.fetch_rows("SELECT pg_reload_conf()")
 
-    def settle(self) -> None:
+    def reset_settings(self) -> None:
         """Once it answers again, put every setting back."""
 
         def answers() -> bool:
             try:
-                self.set()
+                self.change_settings()
             except psycopg.OperationalError:
                 return False
             return True
@@ -124,7 +124,7 @@ class Server:
         ]
         subprocess.run(command, check=True, env=build_postgres_environment(), capture_output=True, timeout=120)
 
-    def put_back(self, path: Path, *, recovering: bool) -> None:
+    def restore(self, path: Path, *, recovering: bool) -> None:
         """The backup's files in the place of the killed server's. `recovering`: as out of an archive, on a timeline of its own."""
         data = self.home / "postgres"
         owner = data.stat()

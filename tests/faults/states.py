@@ -36,28 +36,30 @@ WHERE e.source = %(source)s ORDER BY e.position
 """
 
 
-def state(stage: ServiceProcesses, source: str) -> dict[str, Any]:
+def load_state(services: ServiceProcesses, source: str) -> dict[str, Any]:
     """Everything that lies in the database because of the source."""
     return {
-        "products": [_sourceless(_parsed(row, 5, 6), source) for row in stage.fetch_rows(_PRODUCTS, source=source)],
-        "variants": [_parsed(row, 5) for row in stage.fetch_rows(_VARIANTS, source=source)],
-        "offers": stage.fetch_rows(_OFFERS, source=source),
-        "row_fingerprints": stage.fetch_rows(_MARKS, source=source),
-        "events": events(stage, source),
+        "products": [
+            _remove_source(_parse_columns(row, 5, 6), source) for row in services.fetch_rows(_PRODUCTS, source=source)
+        ],
+        "variants": [_parse_columns(row, 5) for row in services.fetch_rows(_VARIANTS, source=source)],
+        "offers": services.fetch_rows(_OFFERS, source=source),
+        "row_fingerprints": services.fetch_rows(_MARKS, source=source),
+        "events": load_events(services, source),
     }
 
 
-def events(stage: ServiceProcesses, source: str) -> dict[str, list[Any]]:
+def load_events(services: ServiceProcesses, source: str) -> dict[str, list[Any]]:
     """The events of each subject in their order."""
     found: dict[str, list[Any]] = {}
-    for subject, kind, version, body in stage.fetch_rows(_EVENTS, source=source):
-        data = _timeless(json.loads(body)["data"])
+    for subject, kind, version, body in services.fetch_rows(_EVENTS, source=source):
+        data = _remove_times(json.loads(body)["data"])
         data["fields"] = [field for field in data.get("fields", []) if field["path"] != "withdrawn_at"]
         found.setdefault(subject, []).append((kind, version, data))
     return found
 
 
-def _sourceless(row: list[Any], source: str) -> list[Any]:
+def _remove_source(row: list[Any], source: str) -> list[Any]:
     """The row without the source's id, which stands in the terms of its category paths."""
     return [
         [one.replace(source, "") if isinstance(one, str) else one for one in value]
@@ -67,14 +69,14 @@ def _sourceless(row: list[Any], source: str) -> list[Any]:
     ]
 
 
-def _parsed(row: tuple[Any, ...], *columns: int) -> list[Any]:
+def _parse_columns(row: tuple[Any, ...], *columns: int) -> list[Any]:
     """The row with these columns as timeless JSON."""
-    return [_timeless(json.loads(value)) if at in columns and value else value for at, value in enumerate(row)]
+    return [_remove_times(json.loads(value)) if at in columns and value else value for at, value in enumerate(row)]
 
 
-def _timeless(value: Any) -> Any:
+def _remove_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _timeless(entry) for name, entry in value.items() if name not in _OF_THE_MOMENT}
+        return {name: _remove_times(entry) for name, entry in value.items() if name not in _OF_THE_MOMENT}
     if isinstance(value, list):
-        return sorted((_timeless(entry) for entry in value), key=lambda entry: json.dumps(entry, sort_keys=True))
+        return sorted((_remove_times(entry) for entry in value), key=lambda entry: json.dumps(entry, sort_keys=True))
     return value

@@ -25,7 +25,7 @@ from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
 from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
-from tests.faults.faulty_services import Ground, ground
+from tests.faults.faulty_services import FaultyServices, run_faulty_services
 from tests.flows.service_processes import Tenancy
 from tests.support import builders
 from tests.support.webhook_endpoints import EndpointClient, create_endpoint, run_receiver
@@ -122,19 +122,19 @@ class Load:
                 await asyncio.sleep(0.2)
 
 
-def _hooks(ground: Ground, tenancy: Tenancy, at: ReceiverClient) -> list[EndpointClient]:
+def _hooks(faulty_services: FaultyServices, tenancy: Tenancy, receiver: ReceiverClient) -> list[EndpointClient]:
     kinds = ({}, {"status": 500, "times": 1, "share": 0.02}, {"after": 0.1}, {"do": "close", "times": 1})
-    return [create_endpoint(tenancy.api, at, does=dict(kind)) for kind in kinds]
+    return [create_endpoint(tenancy.api, receiver, does=dict(kind)) for kind in kinds]
 
 
-def _logged(ground: Ground, tenancy: Tenancy) -> list[SeenEvent]:
+def _logged(faulty_services: FaultyServices, tenancy: Tenancy) -> list[SeenEvent]:
     statement = "SELECT id, subject, version FROM events WHERE org = %(org)s ORDER BY position"
-    return [SeenEvent(*row) for row in ground.rows(statement, org=tenancy.tenant.org)]
+    return [SeenEvent(*row) for row in faulty_services.fetch_rows(statement, org=tenancy.tenant.org)]
 
 
-def _left(ground: Ground, at: ReceiverClient) -> Iterator[str]:
+def _left(faulty_services: FaultyServices, receiver: ReceiverClient) -> Iterator[str]:
     """What is still open, endpoint by endpoint."""
-    rows = ground.rows(
+    rows = faulty_services.fetch_rows(
         "SELECT e.url, e.status, e.checkpoint, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
         "min(d.tries), max(d.tries), min(d.next_attempt_at) - now(), max(d.next_attempt_at) - now() "
         "FROM webhook_endpoints e LEFT JOIN webhook_deliveries d ON d.endpoint = e.id AND d.status <> 'succeeded' "
@@ -145,48 +145,50 @@ def _left(ground: Ground, at: ReceiverClient) -> Iterator[str]:
             yield f"{url}: {status}, served up to {checkpoint} of {last}; open: {' '.join(map(str, open))}"
 
 
-def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[EndpointClient]]) -> ReconciliationReport:
+def _report(
+    faulty_services: FaultyServices, tenancies: list[Tenancy], endpoints: dict[str, list[EndpointClient]]
+) -> ReconciliationReport:
     wanted = {
-        one.path: [seen.id for seen in _logged(ground, tenancy)]
+        one.path: [seen.id for seen in _logged(faulty_services, tenancy)]
         for tenancy in tenancies
-        for one in hooks[tenancy.tenant.org]
+        for one in endpoints[tenancy.tenant.org]
     }
-    at = next(iter(hooks.values()))[0].receiver
-    return reconcile(wanted, at.deliveries(*wanted))
+    receiver = next(iter(endpoints.values()))[0].receiver
+    return reconcile(wanted, receiver.deliveries(*wanted))
 
 
 @pytest.mark.soak
 def test_everything_struck_down_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
     dice = random.Random(seed)
-    with ground() as struck, run_receiver(struck.stage) as at:
-        tenancies = [struck.stage.create_organisation(livemode=False) for _ in range(ORGANISATIONS)]
-        hooks = {tenancy.tenant.org: _hooks(struck, tenancy, at) for tenancy in tenancies}
-        load = Load(tenancies, struck.stage.env, struck.stage.port, seed)
+    with run_faulty_services() as faulty_services, run_receiver(faulty_services.services) as receiver:
+        tenancies = [faulty_services.services.create_organisation(livemode=False) for _ in range(ORGANISATIONS)]
+        endpoints = {tenancy.tenant.org: _hooks(faulty_services, tenancy, receiver) for tenancy in tenancies}
+        load = Load(tenancies, faulty_services.services.env, faulty_services.services.port, seed)
         with load.running():
             until = time.monotonic() + SECONDS
             while time.monotonic() < until:
                 time.sleep(dice.uniform(0.5, 3))
-                struck.strike(dice)
+                faulty_services.inject_fault(dice)
             load.stop_appending()
-            ended, report = time.monotonic(), _report(struck, tenancies, hooks)
+            ended, report = time.monotonic(), _report(faulty_services, tenancies, endpoints)
             while report.missing and time.monotonic() < ended + CALM:
                 time.sleep(1)
-                report = _report(struck, tenancies, hooks)
+                report = _report(faulty_services, tenancies, endpoints)
             calm = time.monotonic() - ended
-            readers = _readers(struck, load, tenancies)
+            readers = _readers(faulty_services, load, tenancies)
         with capsys.disabled():
-            print(f"\nseed {seed}, {SECONDS:.0f} s: {dict(struck.struck)}")
-            print(f"appended {sum(len(_logged(struck, one)) for one in tenancies):,} events; {load.rolled_back} "
+            print(f"\nseed {seed}, {SECONDS:.0f} s: {dict(faulty_services.fault_counts)}")
+            print(f"appended {sum(len(_logged(faulty_services, one)) for one in tenancies):,} events; {load.rolled_back} "
                   f"transactions rolled back, {load.unsure} broken off")  # fmt: skip
             print(f"deliveries: {report}; complete {calm:.0f} s after the last blow")
             print("\n".join(f"{name}: {verdict}" for name, verdict in readers.items()))
-            print("\n".join(_left(struck, at)))
+            print("\n".join(_left(faulty_services, receiver)))
         assert report.is_clean, str(report)
         assert all(verdict.startswith(NO_ERRORS) for verdict in readers.values()), readers
 
 
-def _readers(ground: Ground, load: Load, tenancies: list[Tenancy]) -> dict[str, str]:
+def _readers(faulty_services: FaultyServices, load: Load, tenancies: list[Tenancy]) -> dict[str, str]:
     """Return what each reader saw compared with the log, once they have had time to reach its end."""
     verdicts: dict[str, str] = {}
     until = time.monotonic() + 45
@@ -194,7 +196,7 @@ def _readers(ground: Ground, load: Load, tenancies: list[Tenancy]) -> dict[str, 
         for kind, readers in (("long polls", load.polls), ("stream", load.streams)):
             for number, (reader, tenancy) in enumerate(zip(readers, tenancies, strict=True)):
                 verdicts[f"{kind} {number}"] = (
-                    f"{compare_with_table(list(reader.events), _logged(ground, tenancy))}, broke off {reader.breaks}"
+                    f"{compare_with_table(list(reader.events), _logged(faulty_services, tenancy))}, broke off {reader.breaks}"
                 )
         if all(one.startswith(NO_ERRORS) for one in verdicts.values()):
             break

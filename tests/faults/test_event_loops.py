@@ -43,7 +43,7 @@ MANY_CELLS = workbook(
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """An API on a database of its own."""
     made = ServiceProcesses(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
     try:
@@ -59,26 +59,26 @@ def calm(longest: float, idle: float) -> bool:
 
 
 @contextmanager
-def watched(stage: ServiceProcesses, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
+def watched(services: ServiceProcesses, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
     """A worker of that kind and an idle loop; asked, it tells the longest pauses of both from then until now."""
-    reports = {name: stage.home / f"{name}-{what}.pauses" for name in ("worker", "idle")}
+    reports = {name: services.home / f"{name}-{what}.pauses" for name in ("worker", "idle")}
     kinds = {"worker": what, "idle": "idle"}
     processes = [
-        stage.start(f"watched-{name}", (*WATCHED, kinds[name], str(report))) for name, report in reports.items()
+        services.start(f"watched-{name}", (*WATCHED, kinds[name], str(report))) for name, report in reports.items()
     ]
     try:
         for report in reports.values():
             wait_until(report.exists, "it watches")
         yield lambda: tuple(float(report.read_text() or 0) for report in reports.values())  # type: ignore[return-value]
     finally:
-        stage.stop(*processes)
+        services.stop(*processes)
 
 
-def begin(stage: ServiceProcesses, tenancy: Tenancy) -> None:
+def begin(services: ServiceProcesses, tenancy: Tenancy) -> None:
     """Have the worker do a small run, which starts what starts only once, and the watches begin anew."""
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.import_file(source, b"SKU,Title\nA,Chair\n")["status"] == "succeeded"
-    for process in stage.processes[-2:]:
+    for process in services.processes[-2:]:
         process.send_signal(signal.SIGUSR1)
 
 
@@ -89,20 +89,20 @@ def ingested(tenancy: Tenancy, content: bytes, filename: str = "feed.csv") -> No
     assert run["status"] == "succeeded", run["error"]
 
 
-def test_a_workers_loop_goes_on(stage: ServiceProcesses) -> None:
-    tenancy = stage.create_organisation()
-    with watched(stage, "worker") as pauses:
-        begin(stage, tenancy)
+def test_a_workers_loop_goes_on(services: ServiceProcesses) -> None:
+    tenancy = services.create_organisation()
+    with watched(services, "worker") as pauses:
+        begin(services, tenancy)
         ingested(tenancy, LARGE_CSV)
         ingested(tenancy, MANY_CELLS, "feed.xlsx")
         longest, idle = pauses()
     assert calm(longest, idle), (longest, idle)
 
 
-def test_the_watch_sees_a_worker_that_reads_on_its_loop(stage: ServiceProcesses) -> None:
-    tenancy = stage.create_organisation()
-    with watched(stage, "in-loop") as pauses:
-        begin(stage, tenancy)
+def test_the_watch_sees_a_worker_that_reads_on_its_loop(services: ServiceProcesses) -> None:
+    tenancy = services.create_organisation()
+    with watched(services, "in-loop") as pauses:
+        begin(services, tenancy)
         ingested(tenancy, HEADER + ROWS * 3)
         longest, idle = pauses()
     assert not calm(longest, idle), (longest, idle)
@@ -155,13 +155,13 @@ def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> li
     return [threading.Thread(target=send, args=(requests,)) for requests in workloads]
 
 
-def test_the_apis_loop_goes_on(stage: ServiceProcesses) -> None:
-    (stage.home / "idle").mkdir(exist_ok=True)
-    idle = ServiceProcesses(stage.database_url, Path(stage.home, "idle"))
-    tenancy, errors = stage.create_organisation(), list[Exception]()
+def test_the_apis_loop_goes_on(services: ServiceProcesses) -> None:
+    (services.home / "idle").mkdir(exist_ok=True)
+    idle = ServiceProcesses(services.database_url, Path(services.home, "idle"))
+    tenancy, errors = services.create_organisation(), list[Exception]()
     try:
         idle.start_api()
-        with serve_feeds() as feeds, monitor_pauses(stage.port, idle.port) as pulse:
+        with serve_feeds() as feeds, monitor_pauses(services.port, idle.port) as pulse:
             threads = _working(tenancy, feeds, errors)
             for thread in threads:
                 thread.start()
@@ -171,4 +171,4 @@ def test_the_apis_loop_goes_on(stage: ServiceProcesses) -> None:
     finally:
         idle.stop()
     assert not errors, errors
-    assert calm(longest[stage.port], longest[idle.port]), longest
+    assert calm(longest[services.port], longest[idle.port]), longest

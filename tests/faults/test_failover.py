@@ -87,19 +87,19 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
     standby = Postgres(homes[1], {"shared_buffers": "64MB"})
     asyncio.run(standby.start())
     hosts = quote(f"{_sockets(primary)},{_sockets(standby)}", safe=",")
-    stage = ServiceProcesses(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
+    services = ServiceProcesses(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
     try:
-        stage.start("worker")
-        stage.start("scheduler")
-        stage.start_api()
-        tenancy = stage.create_organisation()
+        services.start("worker")
+        services.start("scheduler")
+        services.start_api()
+        tenancy = services.create_organisation()
         source = tenancy.api.create_source("push", config={"currency": "usd"})
         assert (
             tenancy.api.wait_for_end(tenancy.api.push(source, [build_record("A", quantity=1)])["id"])["status"]
             == "succeeded"
         )
         page = tenancy.api.get("/v1/changes")
-        wait_until(lambda: _LEADS in stage.log_path("scheduler").read_text(), "it leads")
+        wait_until(lambda: _LEADS in services.log_path("scheduler").read_text(), "it leads")
         wait_until(lambda: _caught_up(primary), "the standby has everything")
         os.kill(process.pid, signal.SIGKILL)
         wait_until(lambda: not tenancy.api.is_ready(), "the database is gone")
@@ -112,9 +112,11 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
         assert tenancy.api.wait_for_end(run, 60)["status"] == "succeeded"
         _another_epoch(tenancy.api, page)
         wait_until(
-            lambda: stage.log_path("scheduler").read_text().count(_LEADS) == 2, "the scheduler leads there", within=30
+            lambda: services.log_path("scheduler").read_text().count(_LEADS) == 2,
+            "the scheduler leads there",
+            within=30,
         )
     finally:
-        stage.stop(number=signal.SIGKILL)
+        services.stop(number=signal.SIGKILL)
         asyncio.run(standby.stop())
         asyncio.run(primary.stop())

@@ -9,30 +9,30 @@ import time
 
 import pytest
 
-from tests.faults.database_faults import Scene, scene
+from tests.faults.database_faults import DatabaseFaultScenario, run_scenario
 
 BLOWS = int(os.environ.get("FAULT_BLOWS", "30"))
 
 
-def _struck(struck: Scene, blows: int, dice: random.Random) -> list[str]:
+def _struck(scenario: DatabaseFaultScenario, faults: int, dice: random.Random) -> list[str]:
     """What was wrong in the end."""
-    with struck.writers.running(), struck.reading.running():
-        for _ in range(blows):
-            struck.goes_on(dice.randint(1, 10))
+    with scenario.writers.run(), scenario.follower_thread.run():
+        for _ in range(faults):
+            scenario.wait_for_events(dice.randint(1, 10))
             time.sleep(dice.random() * 0.3)
-            struck.strike(dice)
-        struck.goes_on(20)
-        struck.writers.pause()
-        return struck.in_the_end()
+            scenario.inject_fault(dice)
+        scenario.wait_for_events(20)
+        scenario.writers.pause()
+        return scenario.wait_for_consistency()
 
 
 @pytest.mark.soak
 def test_nothing_is_missed_whatever_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
-    with scene() as struck:
+    with run_scenario() as scenario:
         began = time.monotonic()
-        wrong = _struck(struck, BLOWS, random.Random(seed))
+        wrong = _struck(scenario, BLOWS, random.Random(seed))
         with capsys.disabled():
-            print(f"\nseed {seed}, {time.monotonic() - began:.0f} s: {dict(struck.struck)}")
-            print("\n".join(struck.figures()))
+            print(f"\nseed {seed}, {time.monotonic() - began:.0f} s: {dict(scenario.fault_counts)}")
+            print("\n".join(scenario.format_totals()))
         assert not wrong, "\n".join(wrong)

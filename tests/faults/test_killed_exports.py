@@ -6,18 +6,18 @@ import urllib.request
 
 import pytest
 
-from tests.faults.conftest import Faults
+from tests.faults.conftest import FaultServices
 from tests.flows.feeds import build_record
 from tests.flows.service_processes import wait_until
 
 
 @pytest.mark.parametrize("place", ["exporting", "exported"])
-def test_killed(faults: Faults, place: str) -> None:
-    tenancy = faults.organisation()
+def test_killed(fault_services: FaultServices, place: str) -> None:
+    tenancy = fault_services.create_organisation()
     api = tenancy.api
     source = api.create_source("push", config={"currency": "usd"})
     api.wait_for_end(api.push(source, [build_record(f"A{n}") for n in range(40)])["id"])
-    with faults.trapped(place) as worker:
+    with fault_services.start_crashing_worker(place) as worker:
         created = api.post("/v1/exports", {"kind": "organisation"}, expect=202)
         assert worker.wait(30) != 0
         found = api.get(f"/v1/exports/{created['id']}")
@@ -34,16 +34,21 @@ def test_killed(faults: Faults, place: str) -> None:
         lines = gzip.decompress(answer.read()).splitlines()
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) == 40
     own = {"org": tenancy.tenant.org, "id": created["id"]}
-    deaths, keys = faults.stage.fetch_rows("SELECT deaths, keys FROM exports WHERE id = %(id)s", **own)[0]
+    deaths, keys = fault_services.services.fetch_rows("SELECT deaths, keys FROM exports WHERE id = %(id)s", **own)[0]
     assert deaths == 1 and all("-2-" in key for key in keys)
-    freed = faults.stage.fetch_rows(
+    freed = fault_services.services.fetch_rows(
         "SELECT key, freed FROM stored_objects WHERE org = %(org)s AND kind = 'export'", **own
     )
     assert {key for key, gone in freed if not gone} == set(keys)
     assert (
-        faults.stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s AND type = 'export.completed'", **own)
+        fault_services.services.fetch_value(
+            "SELECT count(*) FROM events WHERE org = %(org)s AND type = 'export.completed'", **own
+        )
         == 1
     )
     assert (
-        faults.stage.fetch_value("SELECT count(*) FROM jobs WHERE org = %(org)s AND lane LIKE 'exports:%%'", **own) == 0
+        fault_services.services.fetch_value(
+            "SELECT count(*) FROM jobs WHERE org = %(org)s AND lane LIKE 'exports:%%'", **own
+        )
+        == 0
     )

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.faults.conftest import TRAPS, Faults
-from tests.faults.states import state
+from tests.faults.conftest import CRASH_POINTS, FaultServices
+from tests.faults.states import load_state
 from tests.flows.feeds import build_catalogue
 from tests.flows.service_processes import Tenancy, wait_until
 
@@ -19,35 +19,35 @@ IN_READING = 0.25
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_a_large_run_killed_twenty_times(faults: Faults) -> None:
+def test_a_large_run_killed_twenty_times(fault_services: FaultServices) -> None:
     """It ends in the state and the events of one that nobody disturbed."""
     dice = random.Random(20261122)
     content = build_catalogue(PRODUCTS, VARIANTS)
-    tenancy = faults.organisation()
+    tenancy = fault_services.create_organisation()
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     kills, at_once = 0, True
-    faults.patient.send_signal(signal.SIGSTOP)
+    fault_services.standby_worker.send_signal(signal.SIGSTOP)
     try:
         run = tenancy.api.upload_file(source, content)
         while kills < KILLS and tenancy.api.get(f"/v1/runs/{run}")["status"] in ("queued", "running"):
-            victim = faults.stage.start("victim", (*TRAPS, "worker"))
+            victim = fault_services.services.start("victim", (*CRASH_POINTS, "worker"))
             at_once = not at_once and dice.random() < IN_READING
             if not at_once:
                 _stores(tenancy, run, portions=dice.randint(1, 3))
             time.sleep(dice.random() * 1.5)
             victim.send_signal(signal.SIGKILL)
             victim.wait(10)
-            faults.stage.processes.remove(victim)
+            fault_services.services.processes.remove(victim)
             kills += 1
     finally:
-        faults.patient.send_signal(signal.SIGCONT)
+        fault_services.standby_worker.send_signal(signal.SIGCONT)
     ended = tenancy.api.wait_for_end(run, 600)
     assert ended["status"] == "succeeded", ended
     assert (ended["stats"]["rows"], ended["stats"]["products_created"]) == (PRODUCTS * VARIANTS, PRODUCTS)
     assert kills == KILLS, "it was over before"
     calm = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.wait_for_end(tenancy.api.upload_file(calm, content), 600)["status"] == "succeeded"
-    disturbed, undisturbed = state(faults.stage, source), state(faults.stage, calm)
+    disturbed, undisturbed = load_state(fault_services.services, source), load_state(fault_services.services, calm)
     for part in undisturbed:
         assert disturbed[part] == undisturbed[part], part
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from tests.faults.conftest import Faults
+from tests.faults.conftest import FaultServices
 from tests.flows.feeds import FeedServer, serve_feeds
 from tests.flows.service_processes import Tenancy, wait_until
 
@@ -35,9 +35,9 @@ def _shop(shop: FeedServer) -> None:
     shop.serve("/products.json", json.dumps(listed).encode(), content_type="application/json")
 
 
-def test_killed_in_the_middle_of_a_probe(faults: Faults, shop: FeedServer) -> None:
+def test_killed_in_the_middle_of_a_probe(fault_services: FaultServices, shop: FeedServer) -> None:
     _shop(shop)
-    tenancy, reached, lives = faults.organisation(), threading.Event(), threading.Event()
+    tenancy, reached, lives = fault_services.create_organisation(), threading.Event(), threading.Event()
     listed = shop.pages["/products.json"]
 
     def stuck(request: BaseHTTPRequestHandler) -> None:
@@ -45,26 +45,26 @@ def test_killed_in_the_middle_of_a_probe(faults: Faults, shop: FeedServer) -> No
         lives.wait(20)
 
     shop.raw["/products.json"] = stuck
-    with faults.trapped("none") as worker:
+    with fault_services.start_crashing_worker("none") as worker:
         probe = tenancy.api.post("/v1/source-probes", {"url": shop.url("/")}, expect=202)["id"]
         assert reached.wait(20)
         assert tenancy.api.get(f"/v1/source-probes/{probe}")["status"] == "running"
-        faults.stage.stop(worker, number=signal.SIGKILL)
+        fault_services.services.stop(worker, number=signal.SIGKILL)
         del shop.raw["/products.json"]
         shop.pages["/products.json"] = listed
         lives.set()
     ended = _ended(tenancy, probe)
     assert ended["status"] == "succeeded" and ended["report"]["platform"] == "shopify"
     assert [seen.path for seen in shop.requests].count("/robots.txt") == 2
-    rows = faults.stage.fetch_rows("SELECT deaths FROM source_probes WHERE id = %(id)s", id=probe)
-    event_count = faults.stage.fetch_value(
+    rows = fault_services.services.fetch_rows("SELECT deaths FROM source_probes WHERE id = %(id)s", id=probe)
+    event_count = fault_services.services.fetch_value(
         "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target_id = %(id)s",
         org=tenancy.tenant.org,
         id=probe,
     )
     assert rows == [(1,)] and event_count == 2
     assert (
-        faults.stage.fetch_value(
+        fault_services.services.fetch_value(
             "SELECT count(*) FROM jobs WHERE lane LIKE 'probe:%%' AND org = %(org)s", org=tenancy.tenant.org
         )
         == 0

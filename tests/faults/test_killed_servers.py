@@ -16,8 +16,8 @@ import redis
 
 from adapters.postgres.schema_migrations import migrate
 from entrypoints.up.servers import Postgres, Valkey
-from tests.faults.conftest import TRAPS, Faults
-from tests.faults.states import state
+from tests.faults.conftest import CRASH_POINTS, FaultServices
+from tests.faults.states import load_state
 from tests.flows.feeds import build_catalogue, build_record
 from tests.flows.service_processes import ServiceProcesses, free_port, is_stopped, wait_until
 from tests.postgres.databases import fresh_database
@@ -38,17 +38,17 @@ def home() -> Iterator[Path]:
 def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
     server = Postgres(home, {"fsync": "off", "shared_buffers": "64MB"})
     process = asyncio.run(server.start())
-    stage = ServiceProcesses(server.build_url("joinery", "postgres"), home)
+    services = ServiceProcesses(server.build_url("joinery", "postgres"), home)
     try:
-        asyncio.run(migrate(stage.database_url))
-        stage.start("worker", (*TRAPS, "worker"))
-        stage.start_api()
-        tenancy = stage.create_organisation()
+        asyncio.run(migrate(services.database_url))
+        services.start("worker", (*CRASH_POINTS, "worker"))
+        services.start_api()
+        tenancy = services.create_organisation()
         calm, shaken = (tenancy.api.create_source("file", config={"currency": "usd"}) for _ in range(2))
         assert tenancy.api.import_file(calm, FEED)["status"] == "succeeded"
         run = tenancy.api.upload_file(shaken, FEED)
         wait_until(
-            lambda: stage.fetch_value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store",
+            lambda: services.fetch_value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store",
             "storing",
             every=0.005,
         )
@@ -61,9 +61,9 @@ def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
         _settles(tenancy.api)
         ended = tenancy.api.wait_for_end(run, 60)
         assert ended["status"] == "succeeded" and ended["stats"]["products_created"] == 500
-        assert state(stage, shaken) == state(stage, calm)
+        assert load_state(services, shaken) == load_state(services, calm)
     finally:
-        stage.stop(number=signal.SIGKILL)
+        services.stop(number=signal.SIGKILL)
         asyncio.run(server.stop())
 
 
@@ -82,12 +82,12 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
     """The queue only wakes workers: what is to be done stands in the database."""
     server = Valkey(home)
     process = asyncio.run(server.start())
-    stage = ServiceProcesses(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
+    services = ServiceProcesses(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
-        stage.start("scheduler")
-        stage.start("worker", (*TRAPS, "worker"))
-        stage.start_api()
-        tenancy = stage.create_organisation()
+        services.start("scheduler")
+        services.start("worker", (*CRASH_POINTS, "worker"))
+        services.start_api()
+        tenancy = services.create_organisation()
         sources = [tenancy.api.create_source("push", config={"currency": "usd"}) for _ in range(4)]
 
         def push(round_: int) -> list[str]:
@@ -104,13 +104,13 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
         offers = tenancy.api.list_all("/v1/offers")
         assert [(offer["quantity"], offer["version"]) for offer in offers] == [(5, 5)] * 4
         assert (
-            stage.fetch_value(
+            services.fetch_value(
                 "SELECT count(*) FROM jobs WHERE kind NOT LIKE 'media.%%' AND kind NOT LIKE 'matching.%%'"
             )
             == 0
         )
     finally:
-        stage.stop(number=signal.SIGKILL)
+        services.stop(number=signal.SIGKILL)
         asyncio.run(server.stop())
 
 
@@ -121,20 +121,20 @@ def _disturbed(push: Any, number: int, disturb: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("place", ["write", "written"])
-def test_the_api_is_killed_around_the_commit_of_a_post(faults: Faults, place: str) -> None:
+def test_the_api_is_killed_around_the_commit_of_a_post(fault_services: FaultServices, place: str) -> None:
     """Before it, nothing has happened; after it, everything has: the retry answers once, with one effect."""
-    stage = ServiceProcesses(faults.stage.database_url, faults.stage.home, port=free_port())
-    tenancy = stage.create_organisation()
+    services = ServiceProcesses(fault_services.services.database_url, fault_services.services.home, port=free_port())
+    tenancy = services.create_organisation()
     body = {"name": "Once", "kind": "push"}
-    trapped = stage.start_api((*TRAPS, "api", place))
+    trapped = services.start_api((*CRASH_POINTS, "api", place))
     try:
         with pytest.raises(OSError):
             tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="once")
         assert trapped.wait(20) == -signal.SIGKILL
-        stage.processes.remove(trapped)
-        kept = stage.fetch_value("SELECT count(*) FROM sources WHERE org = %(org)s", org=tenancy.tenant.org)
+        services.processes.remove(trapped)
+        kept = services.fetch_value("SELECT count(*) FROM sources WHERE org = %(org)s", org=tenancy.tenant.org)
         assert kept == (1 if place == "written" else 0)
-        stage.start_api()
+        services.start_api()
         answers = [tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="once") for _ in range(3)]
         assert [answer.status for answer in answers] == [201] * 3
         assert len({answer.body for answer in answers}) == 1
@@ -142,16 +142,16 @@ def test_the_api_is_killed_around_the_commit_of_a_post(faults: Faults, place: st
         assert replayed == ["true" if place == "written" else None, "true", "true"]
         assert len(tenancy.api.list_all("/v1/sources")) == 1
         audited = "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target = 'source'"
-        assert stage.fetch_value(audited, org=tenancy.tenant.org) == 1
+        assert services.fetch_value(audited, org=tenancy.tenant.org) == 1
     finally:
-        stage.stop()
+        services.stop()
 
 
-def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
+def test_a_retry_while_the_first_is_still_at_work(fault_services: FaultServices) -> None:
     """The API sleeps in the middle of the transaction; another process receives the same request."""
-    stage = ServiceProcesses(faults.stage.database_url, faults.stage.home, port=free_port())
-    tenancy = stage.create_organisation()
-    trapped = stage.start_api((*TRAPS, "api", "write", "SIGSTOP"))
+    services = ServiceProcesses(fault_services.services.database_url, fault_services.services.home, port=free_port())
+    tenancy = services.create_organisation()
+    trapped = services.start_api((*CRASH_POINTS, "api", "write", "SIGSTOP"))
     try:
         import threading
 
@@ -162,7 +162,7 @@ def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
         )
         requesting.start()
         wait_until(partial(is_stopped, trapped), "it stands still", within=90)
-        other = type(tenancy.api)(faults.stage.port, tenancy.api.secret)
+        other = type(tenancy.api)(fault_services.services.port, tenancy.api.secret)
         answer = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
         assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")
         assert answer.headers["retry-after"] == "1"
@@ -173,4 +173,4 @@ def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
         again = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
         assert (again.status, again.body) == (201, first[0].body)
     finally:
-        stage.stop()
+        services.stop()

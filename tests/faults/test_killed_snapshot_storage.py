@@ -12,7 +12,7 @@ from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
 from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
-from tests.faults.conftest import Faults
+from tests.faults.conftest import FaultServices
 from tests.flows.feeds import build_catalogue, build_record
 
 FILE = build_catalogue(30)
@@ -20,13 +20,13 @@ _LEDGER = "SELECT kind, bytes, freed FROM stored_objects WHERE org = %(org)s AND
 _USED = "SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode"
 
 
-def objects_of(faults: Faults, org: str) -> list[Path]:
+def objects_of(faults: FaultServices, org: str) -> list[Path]:
     """The organisation's files in the object store."""
-    root = Path(unquote(urlsplit(faults.stage.env["JOINERY_OBJECTS_URL"]).path))
+    root = Path(unquote(urlsplit(faults.services.env["JOINERY_OBJECTS_URL"]).path))
     return [path for path in root.rglob("*") if path.is_file() and org in path.parts]
 
 
-def swept(faults: Faults) -> OrphanTotal:
+def swept(faults: FaultServices) -> OrphanTotal:
     """What the scheduler does."""
 
     async def sweep(container: Dependencies) -> OrphanTotal:
@@ -36,42 +36,44 @@ def swept(faults: Faults) -> OrphanTotal:
         await sweeper.free_due()
         return await sweeper.sum_orphans()
 
-    found: OrphanTotal = faults.stage.run_with_dependencies(sweep)
+    found: OrphanTotal = faults.services.run_with_dependencies(sweep)
     return found
 
 
 @pytest.mark.parametrize("place", ["fetch", "counted", "written", "fetched", "end"])
-def test_an_upload_counts_once(faults: Faults, place: str) -> None:
-    tenancy = faults.organisation()
+def test_an_upload_counts_once(fault_services: FaultServices, place: str) -> None:
+    tenancy = fault_services.create_organisation()
     org = tenancy.tenant.org
     source = tenancy.api.create_source("file", config={"currency": "usd"})
-    with faults.trapped(place) as trapped:
+    with fault_services.start_crashing_worker(place) as trapped:
         run = tenancy.api.upload_file(source, FILE)
         assert trapped.wait(90) == -signal.SIGKILL
-        faults.stage.processes.remove(trapped)
-        assert faults.stage.fetch_value(_USED, org=org) == len(FILE), "neither twice nor not at all, even now"
+        fault_services.services.processes.remove(trapped)
+        assert fault_services.services.fetch_value(_USED, org=org) == len(FILE), (
+            "neither twice nor not at all, even now"
+        )
     assert tenancy.api.wait_for_end(run)["status"] == "succeeded"
-    assert faults.stage.fetch_rows(_LEDGER, org=org) == [("snapshot", len(FILE), False)]
-    assert faults.stage.fetch_value(_USED, org=org) == len(FILE)
-    swept(faults)
-    assert [path.read_bytes() for path in objects_of(faults, org)] == [FILE]
-    assert faults.stage.fetch_value("SELECT count(*) FROM stored_objects WHERE org = %(org)s", org=org) == 1
+    assert fault_services.services.fetch_rows(_LEDGER, org=org) == [("snapshot", len(FILE), False)]
+    assert fault_services.services.fetch_value(_USED, org=org) == len(FILE)
+    swept(fault_services)
+    assert [path.read_bytes() for path in objects_of(fault_services, org)] == [FILE]
+    assert fault_services.services.fetch_value("SELECT count(*) FROM stored_objects WHERE org = %(org)s", org=org) == 1
 
 
 @pytest.mark.parametrize("place", ["counted", "written", "fetched", "end"])
-def test_a_push_counts_once(faults: Faults, place: str) -> None:
-    tenancy = faults.organisation()
+def test_a_push_counts_once(fault_services: FaultServices, place: str) -> None:
+    tenancy = fault_services.create_organisation()
     org = tenancy.tenant.org
     source = tenancy.api.create_source("push", config={"currency": "usd"})
-    with faults.trapped(place) as trapped:
+    with fault_services.start_crashing_worker(place) as trapped:
         run = tenancy.api.push(source, [build_record("A")], batch="b", more=True)["id"]
         tenancy.api.push(source, [build_record("B")], batch="b")
-        pushed = faults.stage.fetch_value(_USED, org=org)
+        pushed = fault_services.services.fetch_value(_USED, org=org)
         assert trapped.wait(90) == -signal.SIGKILL
-        faults.stage.processes.remove(trapped)
-        assert faults.stage.fetch_value(_USED, org=org) == pushed
+        fault_services.services.processes.remove(trapped)
+        assert fault_services.services.fetch_value(_USED, org=org) == pushed
     assert tenancy.api.wait_for_end(run)["status"] == "succeeded"
-    assert faults.stage.fetch_rows(_LEDGER, org=org) == [("snapshot", pushed, False)]
-    swept(faults)
-    assert [path.stat().st_size for path in objects_of(faults, org)] == [pushed]
-    assert faults.stage.fetch_value("SELECT count(*) FROM push_parts WHERE org = %(org)s", org=org) == 0
+    assert fault_services.services.fetch_rows(_LEDGER, org=org) == [("snapshot", pushed, False)]
+    swept(fault_services)
+    assert [path.stat().st_size for path in objects_of(fault_services, org)] == [pushed]
+    assert fault_services.services.fetch_value("SELECT count(*) FROM push_parts WHERE org = %(org)s", org=org) == 0

@@ -8,7 +8,7 @@ from http.client import HTTPException
 
 import pytest
 
-from tests.faults.conftest import TRAPS
+from tests.faults.conftest import CRASH_POINTS
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.postgres.databases import fresh_database
 from tests.support.console_browser import ConsoleBrowser, create_session
@@ -25,7 +25,7 @@ CONNECTING = (
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """A database without processes."""
     made = ServiceProcesses(asyncio.run(fresh_database("connecting")), tmp_path_factory.mktemp("connecting"))
     try:
@@ -35,60 +35,60 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses
 
 
 def _killed(
-    stage: ServiceProcesses, place: str, person: ConsoleBrowser, page: str, path: str, **fields: object
+    services: ServiceProcesses, place: str, person: ConsoleBrowser, page: str, path: str, **fields: object
 ) -> None:
     """The API dies at the place while it answers the form."""
-    stage.stop()
-    api = stage.start_api((*TRAPS, "api", place))
+    services.stop()
+    api = services.start_api((*CRASH_POINTS, "api", place))
     with pytest.raises((OSError, HTTPException)):
         person.submit(page, path, **fields)
     assert api.wait(20) == -signal.SIGKILL
-    stage.processes.remove(api)
-    stage.start_api()
+    services.processes.remove(api)
+    services.start_api()
 
 
-def _ledger_is_right(stage: ServiceProcesses, tenancy: Tenancy) -> None:
+def _ledger_is_right(services: ServiceProcesses, tenancy: Tenancy) -> None:
     """What is counted against the plan is what the ledger holds."""
     org = tenancy.tenant.org
-    kept = stage.fetch_value(
+    kept = services.fetch_value(
         "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %(org)s AND NOT freed", org=org
     )
-    counted = stage.fetch_rows("SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode", org=org)
+    counted = services.fetch_rows("SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode", org=org)
     assert counted == ([(kept,)] if counted else []), (counted, kept)
     lasting = "SELECT count(*) FROM stored_objects WHERE org = %(org)s AND NOT freed AND kind = 'upload' AND free_after > now() + interval '8 days'"
-    assert stage.fetch_value(lasting, org=org) == 0, "what nobody takes up goes by itself"
+    assert services.fetch_value(lasting, org=org) == 0, "what nobody takes up goes by itself"
 
 
 @pytest.mark.parametrize("place", SENDING)
-def test_killed_while_the_file_is_sent(stage: ServiceProcesses, place: str) -> None:
-    stage.stop()
-    stage.start_api()
-    tenancy = stage.create_organisation()
+def test_killed_while_the_file_is_sent(services: ServiceProcesses, place: str) -> None:
+    services.stop()
+    services.start_api()
+    tenancy = services.create_organisation()
     person = ConsoleBrowser(
-        stage.port, stage.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
+        services.port, services.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
     )
     form = person.get(PLACE)
-    _killed(stage, place, person, form, PLACE, file=("ash.csv", FEED))
-    _ledger_is_right(stage, tenancy)
+    _killed(services, place, person, form, PLACE, file=("ash.csv", FEED))
+    _ledger_is_right(services, tenancy)
     assert "Ash chair 1" in person.submit(form, PLACE, file=("ash.csv", FEED))
-    _ledger_is_right(stage, tenancy)
+    _ledger_is_right(services, tenancy)
 
 
 @pytest.mark.parametrize("place", CONNECTING)
-def test_killed_while_the_source_is_made(stage: ServiceProcesses, place: str) -> None:
-    stage.stop()
-    stage.start_api()
-    tenancy = stage.create_organisation()
+def test_killed_while_the_source_is_made(services: ServiceProcesses, place: str) -> None:
+    services.stop()
+    services.start_api()
+    tenancy = services.create_organisation()
     person = ConsoleBrowser(
-        stage.port, stage.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
+        services.port, services.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
     )
     looked = person.submit(person.get(PLACE), PLACE, file=("ash.csv", FEED))
     [draft] = re.findall(r'name="draft" value="([^"]+)"', looked)
     fields = {"draft": draft, "name": "Ash", "currency": "usd"}
-    _killed(stage, place, person, looked, f"{PLACE}/connect", **fields)
+    _killed(services, place, person, looked, f"{PLACE}/connect", **fields)
     assert "Run of Ash" in person.submit(looked, f"{PLACE}/connect", **fields)
     for table, count in (("sources", 1), ("runs", 1), ("uploads", 1)):
         assert (
-            stage.fetch_value(f"SELECT count(*) FROM {table} WHERE org = %(org)s", org=tenancy.tenant.org) == count
+            services.fetch_value(f"SELECT count(*) FROM {table} WHERE org = %(org)s", org=tenancy.tenant.org) == count
         ), table
-    _ledger_is_right(stage, tenancy)
+    _ledger_is_right(services, tenancy)

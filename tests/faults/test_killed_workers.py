@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.conftest import Faults
-from tests.faults.states import state
+from tests.faults.conftest import FaultServices
+from tests.faults.states import load_state
 from tests.flows.feeds import build_catalogue
 from tests.flows.service_processes import Tenancy, is_stopped, wait_until
 
@@ -18,14 +18,14 @@ PLACES = ("fetch", "fetched", "parse", "chunk:1", "stored:1", "chunk:3", "stored
 
 
 @pytest.fixture(scope="session")
-def undisturbed(faults: Faults) -> dict[int, Any]:
+def undisturbed(fault_services: FaultServices) -> dict[int, Any]:
     """What one file, and both, come to when nobody dies."""
-    source = _source(faults.organisation())
+    source = _source(fault_services.create_organisation())
     states = {}
     for number, content in enumerate((FIRST, SECOND), start=1):
         run = source[0].api.import_file(source[1], content)
         assert run["status"] == "succeeded", run
-        states[number] = state(faults.stage, source[1])
+        states[number] = load_state(fault_services.services, source[1])
     assert len(states[2]["products"]) == 200 and sum(offer[-1] for offer in states[2]["offers"]) == 20
     return states
 
@@ -35,37 +35,41 @@ def _source(tenancy: Tenancy) -> tuple[Tenancy, str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_killed_while_it_loads_for_the_first_time(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
-    tenancy, source = _source(faults.organisation())
-    run = _killed(faults, tenancy, source, FIRST, place)
+def test_killed_while_it_loads_for_the_first_time(
+    fault_services: FaultServices, undisturbed: dict[int, Any], place: str
+) -> None:
+    tenancy, source = _source(fault_services.create_organisation())
+    run = _killed(fault_services, tenancy, source, FIRST, place)
     assert run["status"] == "succeeded" and (run["stats"]["rows"], run["stats"]["products_created"]) == (400, 200)
-    assert state(faults.stage, source) == undisturbed[1]
-    _is_tidy(faults, source)
+    assert load_state(fault_services.services, source) == undisturbed[1]
+    _is_tidy(fault_services, source)
 
 
 @pytest.mark.parametrize("place", ["chunk:2", "stored:2", "end"])
-def test_killed_while_it_changes_and_withdraws(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
-    tenancy, source = _source(faults.organisation())
+def test_killed_while_it_changes_and_withdraws(
+    fault_services: FaultServices, undisturbed: dict[int, Any], place: str
+) -> None:
+    tenancy, source = _source(fault_services.create_organisation())
     tenancy.api.import_file(source, FIRST)
-    run = _killed(faults, tenancy, source, SECOND, place)
+    run = _killed(fault_services, tenancy, source, SECOND, place)
     assert (run["status"], run["stats"]["withdrawn"], run["stats"]["offers_changed"]) == ("succeeded", 20, 320)
-    assert state(faults.stage, source) == undisturbed[2]
-    _is_tidy(faults, source)
+    assert load_state(fault_services.services, source) == undisturbed[2]
+    _is_tidy(fault_services, source)
 
 
-def _killed(faults: Faults, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
+def _killed(faults: FaultServices, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
     """The run of the file, whose first worker is killed at that place."""
-    with faults.trapped(place) as trapped:
+    with faults.start_crashing_worker(place) as trapped:
         run = tenancy.api.upload_file(source, content)
         assert trapped.wait(90) == -signal.SIGKILL
-        faults.stage.processes.remove(trapped)
+        faults.services.processes.remove(trapped)
     return tenancy.api.wait_for_end(run)
 
 
-def _is_tidy(faults: Faults, source: str) -> None:
+def _is_tidy(faults: FaultServices, source: str) -> None:
     """One run, no job left, and no version of a subject told twice."""
-    jobs = faults.stage.fetch_value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
-    twice = faults.stage.fetch_value(
+    jobs = faults.services.fetch_value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
+    twice = faults.services.fetch_value(
         "SELECT count(*) FROM (SELECT FROM events WHERE source = %(id)s GROUP BY subject, version HAVING count(*) > 1) t",
         id=source,
     )
@@ -74,37 +78,37 @@ def _is_tidy(faults: Faults, source: str) -> None:
 
 @pytest.mark.parametrize("place", ["fetch", "fetched", "parse", "chunk:2"])
 def test_a_worker_that_wakes_up_too_late_changes_nothing(
-    faults: Faults, undisturbed: dict[int, Any], place: str
+    fault_services: FaultServices, undisturbed: dict[int, Any], place: str
 ) -> None:
     """It was not dead but asleep: by now another has done its work, and the run has ended."""
-    tenancy, source = _source(faults.organisation())
-    with faults.trapped(place, "SIGSTOP") as trapped:
+    tenancy, source = _source(fault_services.create_organisation())
+    with fault_services.start_crashing_worker(place, "SIGSTOP") as trapped:
         run = tenancy.api.upload_file(source, FIRST)
         wait_until(partial(is_stopped, trapped), "it stands still", within=90)
         if place.startswith("chunk"):
-            _end_its_transaction(faults)
+            _end_its_transaction(fault_services)
     ended = tenancy.api.wait_for_end(run)
     assert ended["status"] == "succeeded"
     trapped.send_signal(signal.SIGCONT)
-    _notices(faults, trapped)
+    _notices(fault_services, trapped)
     assert tenancy.api.get(f"/v1/runs/{run}") == ended
-    assert state(faults.stage, source) == undisturbed[1]
+    assert load_state(fault_services.services, source) == undisturbed[1]
     again = tenancy.api.import_file(source, SECOND)
-    assert again["status"] == "succeeded" and state(faults.stage, source) == undisturbed[2]
+    assert again["status"] == "succeeded" and load_state(fault_services.services, source) == undisturbed[2]
 
 
-def _end_its_transaction(faults: Faults) -> None:
+def _end_its_transaction(faults: FaultServices) -> None:
     """What a network does to a sleeper: the server gives up its connection, and with it the locks that it holds."""
-    faults.stage.fetch_rows(
+    faults.services.fetch_rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'joinery' "
         "AND state = 'idle in transaction' AND datname = current_database()"
     )
 
 
-def _notices(faults: Faults, trapped: Any) -> None:
+def _notices(faults: FaultServices, trapped: Any) -> None:
     """The sleeper says in its log that the job is no longer its own; then it is told to end."""
-    log = faults.stage.log_path("trapped")
+    log = faults.services.log_path("trapped")
     words = ("took the job over", "its lease was lost", "attempt 1 failed")
     wait_until(lambda: any(word in log.read_text() for word in words), "it noticed")
-    faults.stage.stop(trapped)
+    faults.services.stop(trapped)
     log.unlink()

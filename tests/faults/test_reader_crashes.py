@@ -26,16 +26,16 @@ pytestmark = pytest.mark.asyncio
 COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
 
 
-def _hostile(desk: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
+def _hostile(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    container = desk.world.dependencies
+    container = service.world.dependencies
     limits = ReaderLimits(memory_mib=256, cpu_seconds=1, call_seconds=5.0)
     container[FeedReaderFactory] = ProcessFeedReaders(COMMAND, JsonCodec(), max_readers=2, limits=limits)
 
 
-async def _due(desk: InProcessService, source: str) -> None:
+async def _due(service: InProcessService, source: str) -> None:
     """The job's time has come, whoever held it is gone."""
-    async with desk.world.dependencies[Pool].connect_to_coordinator() as link:
+    async with service.world.dependencies[Pool].connect_to_coordinator() as link:
         await link.driver_connection.execute(
             "UPDATE jobs SET run_at = now() - interval '1 s', "
             "lease_until = CASE WHEN lease_until IS NOT NULL THEN now() - interval '1 s' END WHERE lane = %s",
@@ -43,13 +43,13 @@ async def _due(desk: InProcessService, source: str) -> None:
         )
 
 
-async def _attempts(desk: InProcessService, content: bytes) -> tuple[Any, int]:
+async def _attempts(service: InProcessService, content: bytes) -> tuple[Any, int]:
     """The run over a file, after as many attempts as it takes; and their number."""
-    run, attempts = await desk.import_file(content), 1
+    run, attempts = await service.import_file(content), 1
     while run["status"] == "running":
-        await _due(desk, run["source"])
-        await desk.process_lane(run["source"])
-        run, attempts = await desk.get_newest_run(run["source"]), attempts + 1
+        await _due(service, run["source"])
+        await service.process_lane(run["source"])
+        run, attempts = await service.get_newest_run(run["source"]), attempts + 1
     return run, attempts
 
 
@@ -60,22 +60,22 @@ async def _attempts(desk: InProcessService, content: bytes) -> tuple[Any, int]:
 async def test_a_run_fails_and_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, attempts: int
 ) -> None:
-    async with open_service(tmp_path) as desk:
-        good = await desk.import_file(build_catalogue(3))
-        _hostile(desk, monkeypatch)
-        run, taken = await _attempts(desk, deed.encode())
+    async with open_service(tmp_path) as service:
+        good = await service.import_file(build_catalogue(3))
+        _hostile(service, monkeypatch)
+        run, taken = await _attempts(service, deed.encode())
         assert (run["status"], run["error"]["code"], taken) == ("failed", "parse_failed", attempts)
         assert run["error"]["message"]
-        assert not await desk.fetch_rows("SELECT 1 FROM jobs WHERE lane = %s", build_source_lane(run["source"]))
-        source = (await desk.client.get(f"/v1/sources/{run['source']}")).json()
+        assert not await service.fetch_rows("SELECT 1 FROM jobs WHERE lane = %s", build_source_lane(run["source"]))
+        source = (await service.client.get(f"/v1/sources/{run['source']}")).json()
         assert source["status"] == "active" and good["status"] == "succeeded"
 
 
-async def _begun(desk: InProcessService, source: str) -> ClaimedJob:
+async def _begun(service: InProcessService, source: str) -> ClaimedJob:
     """An attempt that begins, and of which nothing is heard any more."""
-    dispatch = desk.world.dependencies[JobDispatcher]
+    dispatch = service.world.dependencies[JobDispatcher]
     (job,) = await dispatch.claim(build_source_lane(source), 1, timedelta(seconds=30))
-    attempt = asyncio.create_task(create_run_handler(desk.world.dependencies)(job, asyncio.Event()))
+    attempt = asyncio.create_task(create_run_handler(service.world.dependencies)(job, asyncio.Event()))
     await asyncio.sleep(0.5)
     attempt.cancel()
     await asyncio.gather(attempt, return_exceptions=True)
@@ -83,27 +83,27 @@ async def _begun(desk: InProcessService, source: str) -> ClaimedJob:
 
 
 async def test_attempts_that_take_their_worker_along_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_service(tmp_path) as desk:
-        _hostile(desk, monkeypatch)
-        source = await desk.create_source("push", config={"currency": "usd"})
+    async with open_service(tmp_path) as service:
+        _hostile(service, monkeypatch)
+        source = await service.create_source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
-        assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
+        assert (await service.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
         for number in range(3):
-            job = await _begun(desk, source)
+            job = await _begun(service, source)
             assert (job.attempt, job.has_expired_lease) == (number + 1, number > 0)
-            await _due(desk, source)
-        await desk.process_lane(source)
-        run = await desk.get_newest_run(source)
+            await _due(service, source)
+        await service.process_lane(source)
+        run = await service.get_newest_run(source)
         assert (run["status"], run["error"]["code"]) == ("failed", "parse_failed")
         assert "3 times" in run["error"]["message"]
 
 
 async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: Path) -> None:
-    async with open_service(tmp_path) as desk:
-        source = await desk.create_source("push", config={"currency": "usd"})
+    async with open_service(tmp_path) as service:
+        source = await service.create_source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
-        assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
-        container, taken = desk.world.dependencies, asyncio.Event()
+        assert (await service.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
+        container, taken = service.world.dependencies, asyncio.Event()
 
         class Slow(ConcurrencyLimit):
             """Slots of which none is ever free."""
@@ -121,21 +121,21 @@ async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: 
                 await taken.wait()
             attempt.cancel()
             await asyncio.gather(attempt, return_exceptions=True)
-            await _due(desk, source)
-        await desk.process_lane(source)
-        assert (await desk.get_newest_run(source))["status"] == "succeeded"
+            await _due(service, source)
+        await service.process_lane(source)
+        assert (await service.get_newest_run(source))["status"] == "succeeded"
 
 
 async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_service(tmp_path) as desk:
-        source = await desk.create_source("push", config={"currency": "usd"})
+    async with open_service(tmp_path) as service:
+        source = await service.create_source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
-        assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
+        assert (await service.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
         with monkeypatch.context() as hostile:
-            _hostile(desk, hostile)
+            _hostile(service, hostile)
             for _ in range(5):
-                job = await _begun(desk, source)
-                await desk.world.dependencies[JobDispatcher].release(job, desk.world.dependencies[Clock].now())
-        desk.world.dependencies[FeedReaderFactory] = desk.world.dependencies[ProcessFeedReaders]
-        await desk.process_lane(source)
-        assert (await desk.get_newest_run(source))["status"] == "succeeded"
+                job = await _begun(service, source)
+                await service.world.dependencies[JobDispatcher].release(job, service.world.dependencies[Clock].now())
+        service.world.dependencies[FeedReaderFactory] = service.world.dependencies[ProcessFeedReaders]
+        await service.process_lane(source)
+        assert (await service.get_newest_run(source))["status"] == "succeeded"

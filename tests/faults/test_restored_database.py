@@ -6,106 +6,112 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.database_faults import Scene, scene
-from tests.faults.followers import Stream
-from tests.faults.log_checks import Logged, mixed
+from tests.faults.database_faults import DatabaseFaultScenario, run_scenario
+from tests.faults.followers import StreamFollower
+from tests.faults.log_checks import LoggedEvent, find_mixed_lives
 from tests.faults.test_backup import answered
 from tests.flows.service_processes import wait_until
 
-PutBack = Callable[[Scene, Path], None]
+PutBack = Callable[[DatabaseFaultScenario, Path], None]
 
 
 @pytest.fixture
-def restored(tmp_path: Path) -> Iterator[Scene]:
+def scenario(tmp_path: Path) -> Iterator[DatabaseFaultScenario]:
     """Everybody writes and reads."""
-    with scene([{}]) as made, made.writers.running(), made.reading.running():
-        made.goes_on(20)
+    with run_scenario([{}]) as made, made.writers.run(), made.follower_thread.run():
+        made.wait_for_events(20)
         yield made
 
 
-def _all_well(restored: Scene) -> None:
-    wrong = restored.in_the_end()
-    assert not wrong, "\n".join([*wrong, *restored.figures()])
+def _all_well(scenario: DatabaseFaultScenario) -> None:
+    wrong = scenario.wait_for_consistency()
+    assert not wrong, "\n".join([*wrong, *scenario.format_totals()])
 
 
-def _beyond(restored: Scene) -> list[Logged]:
+def _beyond(scenario: DatabaseFaultScenario) -> list[LoggedEvent]:
     """Everybody has read what the backup does not know. Answers the logs, with the writers at rest."""
-    restored.goes_on(40)
-    restored.writers.pause()
-    _all_well(restored)
-    return restored.log()
+    scenario.wait_for_events(40)
+    scenario.writers.pause()
+    _all_well(scenario)
+    return scenario.fetch_log()
 
 
-def _settled(restored: Scene, before: list[Logged]) -> None:
+def _settled(scenario: DatabaseFaultScenario, before: list[LoggedEvent]) -> None:
     """Writers go on, and in the end everybody has been told of all that is in the logs, and of nothing else since."""
-    restored.writers.resume()
-    restored.goes_on(20)
-    restored.writers.pause()
-    _all_well(restored)
-    assert [line for one in restored.followers for line in mixed(one, before)] == []
-    assert [one.kind for one in restored.followers if len(one.lives) < 2] == []
+    scenario.writers.resume()
+    scenario.wait_for_events(20)
+    scenario.writers.pause()
+    _all_well(scenario)
+    assert [line for one in scenario.followers for line in find_mixed_lives(one, before)] == []
+    assert [one.kind for one in scenario.followers if len(one.lives) < 2] == []
 
 
-def _put_back(restored: Scene, path: Path, before: list[Logged], *, recovering: bool = False) -> None:
-    restored.server.kill()
-    restored.server.put_back(path, recovering=recovering)
-    restored.server.start()
-    restored.server.settle()
-    restored.gone_back(before)
-    assert restored.lost
+def _put_back(
+    scenario: DatabaseFaultScenario, path: Path, before: list[LoggedEvent], *, recovering: bool = False
+) -> None:
+    scenario.server.kill()
+    scenario.server.restore(path, recovering=recovering)
+    scenario.server.start()
+    scenario.server.reset_settings()
+    scenario.record_restore(before)
+    assert scenario.lost_events
 
 
-def _assert_expired(restored: Scene) -> None:
+def _assert_expired(scenario: DatabaseFaultScenario) -> None:
     """Those whose streams stayed open all the time heard it there."""
-    assert [one.reasons for one in restored.followers if isinstance(one, Stream)] == [["cursor_expired"]] * 3
+    assert [one.reasons for one in scenario.followers if isinstance(one, StreamFollower)] == [["cursor_expired"]] * 3
 
 
-def _last(logs: list[Logged], org: str) -> int:
+def _last(logs: list[LoggedEvent], org: str) -> int:
     return sum(one.org == org for one in logs)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("frozen", [("api",), ("api", "worker")], ids="-".join)
-def test_files_that_were_put_back_unnoticed(restored: Scene, tmp_path: Path, frozen: tuple[str, ...]) -> None:
+def test_files_that_were_put_back_unnoticed(
+    scenario: DatabaseFaultScenario, tmp_path: Path, frozen: tuple[str, ...]
+) -> None:
     """Same server, same timeline: when anybody looks again, the logs go further than ever, with other events."""
-    restored.server.back_up(tmp_path / "base")
-    before = _beyond(restored)
-    with restored.reading.held(), restored.frozen(*frozen):
-        _put_back(restored, tmp_path / "base", before)
-        restored.writers.resume()
+    scenario.server.back_up(tmp_path / "base")
+    before = _beyond(scenario)
+    with scenario.follower_thread.pause(), scenario.freeze_processes(*frozen):
+        _put_back(scenario, tmp_path / "base", before)
+        scenario.writers.resume()
         orgs = {one.org for one in before}
         wait_until(
-            lambda: all(_last(now, org) > _last(before, org) + 5 for now in [restored.log()] for org in orgs),
+            lambda: all(_last(now, org) > _last(before, org) + 5 for now in [scenario.fetch_log()] for org in orgs),
             "every log, the network's too, goes further than before", within=120, every=0.5,
         )  # fmt: skip
-        restored.writers.pause()
-    _settled(restored, before)
-    _assert_expired(restored)
+        scenario.writers.pause()
+    _settled(scenario, before)
+    _assert_expired(scenario)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("recovering", [False, True], ids=["same timeline", "another timeline"])
-def test_readers_that_look_before_anybody_writes(restored: Scene, tmp_path: Path, recovering: bool) -> None:
+def test_readers_that_look_before_anybody_writes(
+    scenario: DatabaseFaultScenario, tmp_path: Path, recovering: bool
+) -> None:
     """The logs end before the places where everybody stands."""
-    restored.server.back_up(tmp_path / "base")
-    before = _beyond(restored)
-    _put_back(restored, tmp_path / "base", before, recovering=recovering)
-    _all_well(restored)
-    _settled(restored, before)
-    _assert_expired(restored)
+    scenario.server.back_up(tmp_path / "base")
+    before = _beyond(scenario)
+    _put_back(scenario, tmp_path / "base", before, recovering=recovering)
+    _all_well(scenario)
+    _settled(scenario, before)
+    _assert_expired(scenario)
 
 
 @pytest.mark.soak
-def test_a_restored_backup_of_rows(restored: Scene, tmp_path: Path) -> None:
+def test_a_restored_backup_of_rows(scenario: DatabaseFaultScenario, tmp_path: Path) -> None:
     """`joinery restore` into a new server's empty database, at the old one's address."""
-    env = {name: value for name, value in restored.stage.env.items() if name != "JOINERY_PORT"}
+    env = {name: value for name, value in scenario.services.env.items() if name != "JOINERY_PORT"}
     answered("backup", tmp_path / "backup", **env)
-    before = _beyond(restored)
-    restored.end_processes()
-    restored.server.kill()
-    shutil.rmtree(restored.server.home / "postgres")
-    restored.server.start()
+    before = _beyond(scenario)
+    scenario.stop_processes()
+    scenario.server.kill()
+    shutil.rmtree(scenario.server.home / "postgres")
+    scenario.server.start()
     answered("restore", tmp_path / "backup", **env)
-    restored.gone_back(before)
-    restored.start_processes()
-    _settled(restored, before)
+    scenario.record_restore(before)
+    scenario.start_processes()
+    _settled(scenario, before)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.conftest import TRAPS, Faults
-from tests.faults.states import state
+from tests.faults.conftest import CRASH_POINTS, FaultServices
+from tests.faults.states import load_state
 from tests.flows.feeds import build_catalogue
 from tests.flows.service_processes import Tenancy
 
@@ -17,29 +17,29 @@ SOURCES = 3
 
 
 @pytest.mark.soak
-def test_a_minute_of_killed_workers(faults: Faults) -> None:
+def test_a_minute_of_killed_workers(fault_services: FaultServices) -> None:
     """In the end every source's data is what its files make of it without any trouble."""
     dice = random.Random(20261120)
-    tenancy = faults.organisation()
+    tenancy = fault_services.create_organisation()
     sources = [tenancy.api.create_source("file", config={"currency": "usd"}) for _ in range(SOURCES)]
     fed: dict[str, list[bytes]] = {source: [] for source in sources}
     until, kills = time.monotonic() + SECONDS, 0
-    victim = faults.stage.start("victim", (*TRAPS, "worker"))
+    victim = fault_services.services.start("victim", (*CRASH_POINTS, "worker"))
     try:
         while time.monotonic() < until:
             runs = [_fed(tenancy, source, fed[source], dice) for source in sources]
             time.sleep(dice.random() * 0.8)
             victim.send_signal(signal.SIGKILL)
             victim.wait(10)
-            faults.stage.processes.remove(victim)
+            fault_services.services.processes.remove(victim)
             kills += 1
-            victim = faults.stage.start("victim", (*TRAPS, "worker"))
+            victim = fault_services.services.start("victim", (*CRASH_POINTS, "worker"))
             assert {tenancy.api.wait_for_end(run, 60)["status"] for run in runs} == {"succeeded"}
     finally:
-        faults.stage.stop(victim)
+        fault_services.services.stop(victim)
     assert kills > 10
     for source in sources:
-        assert state(faults.stage, source) == _calm(faults, fed[source])
+        assert load_state(fault_services.services, source) == _calm(fault_services, fed[source])
 
 
 def _fed(tenancy: Tenancy, source: str, files: list[bytes], dice: random.Random) -> str:
@@ -49,10 +49,10 @@ def _fed(tenancy: Tenancy, source: str, files: list[bytes], dice: random.Random)
     return tenancy.api.upload_file(source, content)
 
 
-def _calm(faults: Faults, files: list[bytes]) -> Any:
+def _calm(faults: FaultServices, files: list[bytes]) -> Any:
     """What the files come to one after the other."""
-    tenancy = faults.organisation()
+    tenancy = faults.create_organisation()
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     for content in files:
         assert tenancy.api.import_file(source, content)["status"] == "succeeded"
-    return state(faults.stage, source)
+    return load_state(faults.services, source)

@@ -64,9 +64,9 @@ class Drowsy:
 class Drowsing:
     """One attempt at a source's waiting run, asleep before its n-th transaction, its lease over."""
 
-    def __init__(self, desk: InProcessService, source: str, sleeps_before: int) -> None:
-        self.desk, self.lane = desk, build_source_lane(source)
-        self.units = Drowsy(desk.world.dependencies[UnitOfWork], sleeps_before)
+    def __init__(self, service: InProcessService, source: str, sleeps_before: int) -> None:
+        self.desk, self.lane = service, build_source_lane(source)
+        self.units = Drowsy(service.world.dependencies[UnitOfWork], sleeps_before)
 
     async def claimed(self) -> ClaimedJob:
         """The run's job, as the next attempt."""
@@ -93,9 +93,9 @@ class Drowsing:
             await asyncio.wait_for(attempt, 10)
 
 
-async def _pushed(desk: InProcessService) -> str:
-    source = await desk.create_source("push", config={"currency": "usd"})
-    answer = await desk.client.post(
+async def _pushed(service: InProcessService) -> str:
+    source = await service.create_source("push", config={"currency": "usd"})
+    answer = await service.client.post(
         f"/v1/sources/{source}/records", {"records": [build_record("A"), build_record("B")], "complete": True}
     )
     assert answer.status == 202
@@ -104,31 +104,31 @@ async def _pushed(desk: InProcessService) -> str:
 
 @pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
 async def test_woken_after_the_other_has_ended_the_run(tmp_path: Path, sleeps_before: int) -> None:
-    async with open_service(tmp_path) as desk:
-        source = await _pushed(desk)
-        sleeper = Drowsing(desk, source, sleeps_before)
+    async with open_service(tmp_path) as service:
+        source = await _pushed(service)
+        sleeper = Drowsing(service, source, sleeps_before)
         attempt = await sleeper.fallen_asleep()
-        await create_run_handler(desk.world.dependencies)(await sleeper.claimed(), asyncio.Event())
-        ended, kept = await desk.get_newest_run(source), await desk.fetch_catalogue_rows()
+        await create_run_handler(service.world.dependencies)(await sleeper.claimed(), asyncio.Event())
+        ended, kept = await service.get_newest_run(source), await service.fetch_catalogue_rows()
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
         await sleeper.woken(attempt)
-        assert await desk.get_newest_run(source) == ended and await desk.fetch_catalogue_rows() == kept
+        assert await service.get_newest_run(source) == ended and await service.fetch_catalogue_rows() == kept
 
 
 @pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
 async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_before: int) -> None:
-    async with open_service(tmp_path) as desk:
-        source = await _pushed(desk)
-        sleeper = Drowsing(desk, source, sleeps_before)
+    async with open_service(tmp_path) as service:
+        source = await _pushed(service)
+        sleeper = Drowsing(service, source, sleeps_before)
         attempt = await sleeper.fallen_asleep()
         job, before, kept = (
             await sleeper.claimed(),
-            await desk.get_newest_run(source),
-            await desk.fetch_catalogue_rows(),
+            await service.get_newest_run(source),
+            await service.fetch_catalogue_rows(),
         )
         await sleeper.woken(attempt)
-        assert await desk.get_newest_run(source) == before and await desk.fetch_catalogue_rows() == kept
-        await create_run_handler(desk.world.dependencies)(job, asyncio.Event())
-        ended = await desk.get_newest_run(source)
+        assert await service.get_newest_run(source) == before and await service.fetch_catalogue_rows() == kept
+        await create_run_handler(service.world.dependencies)(job, asyncio.Event())
+        ended = await service.get_newest_run(source)
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
-        assert await desk.fetch_rows("SELECT id FROM jobs WHERE lane = %s", build_source_lane(source)) == []
+        assert await service.fetch_rows("SELECT id FROM jobs WHERE lane = %s", build_source_lane(source)) == []

@@ -19,7 +19,7 @@ _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND applicatio
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[ServiceProcesses]:
+def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Everything that an operator runs, and a standby scheduler."""
     made = ServiceProcesses(asyncio.run(fresh_database("standby")), tmp_path)
     try:
@@ -31,41 +31,43 @@ def stage(tmp_path: Path) -> Iterator[ServiceProcesses]:
         made.stop(number=signal.SIGKILL)
 
 
-def _leads(stage: ServiceProcesses, name: str) -> bool:
-    return _LEADS in stage.log_path(name).read_text()
+def _leads(services: ServiceProcesses, name: str) -> bool:
+    return _LEADS in services.log_path(name).read_text()
 
 
-def _scheduler(stage: ServiceProcesses, name: str) -> "subprocess.Popen[bytes]":
-    return stage.start(name, ("-m", "entrypoints.cli.main", "scheduler"))
+def _scheduler(services: ServiceProcesses, name: str) -> "subprocess.Popen[bytes]":
+    return services.start(name, ("-m", "entrypoints.cli.main", "scheduler"))
 
 
 @pytest.mark.soak
-def test_idle_processes_hold_nothing_and_the_standby_takes_over(stage: ServiceProcesses) -> None:
-    first = _scheduler(stage, "first")
-    wait_until(lambda: _leads(stage, "first"), "the first one leads")
-    second = _scheduler(stage, "second")
+def test_idle_processes_hold_nothing_and_the_standby_takes_over(services: ServiceProcesses) -> None:
+    first = _scheduler(services, "first")
+    wait_until(lambda: _leads(services, "first"), "the first one leads")
+    second = _scheduler(services, "second")
     wait_until(
-        lambda: stage.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2, "it waits"
+        lambda: services.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2,
+        "it waits",
     )
-    tenancy = stage.create_organisation()
+    tenancy = services.create_organisation()
     tenancy.api.get("/v1/products")
     time.sleep(6)  # every tick has run once
-    wait_until(lambda: _quiet(stage), "nobody has a statement or a transaction open", within=30)
-    assert asyncio.run(_left_by_vacuum(stage.database_url)) == 0
-    assert not _leads(stage, "second")
+    wait_until(lambda: _quiet(services), "nobody has a statement or a transaction open", within=30)
+    assert asyncio.run(_left_by_vacuum(services.database_url)) == 0
+    assert not _leads(services, "second")
     first.send_signal(signal.SIGKILL)
-    wait_until(lambda: _leads(stage, "second"), "the second one leads", within=15)
-    _scheduler(stage, "third")
+    wait_until(lambda: _leads(services, "second"), "the second one leads", within=15)
+    _scheduler(services, "third")
     wait_until(
-        lambda: stage.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2, "it waits"
+        lambda: services.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2,
+        "it waits",
     )
     second.send_signal(signal.SIGTERM)
-    wait_until(lambda: _leads(stage, "third"), "the third one leads", within=15)
+    wait_until(lambda: _leads(services, "third"), "the third one leads", within=15)
 
 
-def _quiet(stage: ServiceProcesses) -> bool:
+def _quiet(services: ServiceProcesses) -> bool:
     """Whether no connection of the service holds a snapshot now; all of them are looked at, idle or not."""
-    rows = stage.fetch_rows(f"SELECT application_name, state, backend_xmin IS NULL AND backend_xid IS NULL {_OURS}")
+    rows = services.fetch_rows(f"SELECT application_name, state, backend_xmin IS NULL AND backend_xid IS NULL {_OURS}")
     assert {name for name, _, _ in rows} >= {"joinery", "joinery leadership", "joinery signals"}
     return all(state == "idle" and free for _, state, free in rows)
 

@@ -27,27 +27,27 @@ def by_clock(offset: str, *, monotonic: bool = False) -> dict[str, str]:
     return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": str(int(not monotonic))}
 
 
-def start(stage: ServiceProcesses, name: str, env: dict[str, str], *argv: str) -> "subprocess.Popen[bytes]":
+def start(services: ServiceProcesses, name: str, env: dict[str, str], *argv: str) -> "subprocess.Popen[bytes]":
     """Start `joinery <name>` in a process of its own, not a fork: a library is loaded before it begins."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
-    with stage.log_path(name + "-".join(argv)).open("ab") as log:
+    with services.log_path(name + "-".join(argv)).open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "entrypoints.cli.main", name, *argv],
-            env={**kept, "PYTHONPATH": str(ROOT), **stage.env, **env}, cwd=stage.home,
+            env={**kept, "PYTHONPATH": str(ROOT), **services.env, **env}, cwd=services.home,
             stdout=log, stderr=log, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-    stage.processes.append(process)
+    services.processes.append(process)
     return process
 
 
 @contextmanager
 def staged(home: Path) -> Iterator[ServiceProcesses]:
     """A database, with the time of a purge as if the service had run until just now."""
-    stage = ServiceProcesses(asyncio.run(fresh_database("wrong_clocks")), home)
+    services = ServiceProcesses(asyncio.run(fresh_database("wrong_clocks")), home)
     try:
-        yield stage
+        yield services
     finally:
-        stage.stop()
+        services.stop()
 
 
 @pytest.fixture
@@ -64,19 +64,19 @@ def feeds() -> Iterator[FeedServer]:
 )
 def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, offset: str, monotonic: bool) -> None:
     wrong = by_clock(offset, monotonic=monotonic)
-    with staged(tmp_path) as stage:
-        tenancy = stage.create_organisation(livemode=False)
-        begun = stage.fetch_value("SELECT now()")
-        stage.fetch_rows("UPDATE purges SET last_at = now() - interval '1 hour'")
-        start(stage, "api", wrong)
+    with staged(tmp_path) as services:
+        tenancy = services.create_organisation(livemode=False)
+        begun = services.fetch_value("SELECT now()")
+        services.fetch_rows("UPDATE purges SET last_at = now() - interval '1 hour'")
+        start(services, "api", wrong)
         honest = ApiClient(free_port(), tenancy.api.secret)
-        start(stage, "api", {"JOINERY_PORT": str(honest.port)})
+        start(services, "api", {"JOINERY_PORT": str(honest.port)})
         for name, more in (("worker", {}), ("scheduler", {}), ("mail", {"JOINERY_MAIL_PORT": str(free_port())})):
-            start(stage, name, wrong | more)
+            start(services, name, wrong | more)
         api = tenancy.api
         wait_until(api.is_ready, "the API by a wrong clock is ready", within=60)
         wait_until(honest.is_ready, "the API by the right clock is ready", within=60)
-        with run_receiver(stage) as receiving:
+        with run_receiver(services) as receiving:
             endpoint = create_endpoint(api, receiving)
             source = api.create_source(
                 "url",
@@ -86,16 +86,16 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
             run = api.post(f"/v1/sources/{source}/runs")["id"]
             wait_until(lambda: api.get(f"/v1/runs/{run}")["status"] == "succeeded", "the run has succeeded", within=60)
             stamps = [int((one.headers or {})["webhook-timestamp"]) for one in endpoint.wait_for_received(3, within=60)]
-            ended = stage.fetch_value("SELECT now()")
+            ended = services.fetch_value("SELECT now()")
             assert all(begun.timestamp() - MAX_OFFSET <= stamp <= ended.timestamp() + MAX_OFFSET for stamp in stamps)
         _links_work(api, honest)
         _links_work(honest, api)
         wait_until(
-            lambda: stage.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges"),
+            lambda: services.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges"),
             "a purge was allowed",
             within=60,
         )
-        _nothing_is_purged_or_frozen(stage, source, begun)
+        _nothing_is_purged_or_frozen(services, source, begun)
         assert "clock" in api.get("/readyz") and "clock" not in honest.get("/readyz")
         shown = [
             line
@@ -103,7 +103,7 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
             if line.startswith("joinery_clock_offset")
         ]
         assert abs(float(shown[0].rpartition(" ")[2])) > 3000
-        _doctor_repairs(stage, wrong, source)
+        _doctor_repairs(services, wrong, source)
 
 
 def _links_work(maker: ApiClient, server: ApiClient) -> None:
@@ -116,36 +116,39 @@ def _links_work(maker: ApiClient, server: ApiClient) -> None:
     assert ApiClient(server.port, None).send("PUT", path, content, Content_Type="text/csv").status == 200
 
 
-def _nothing_is_purged_or_frozen(stage: ServiceProcesses, source: str, begun: datetime) -> None:
-    assert stage.fetch_value("SELECT count(*) FROM idempotency_keys") >= 4
-    assert stage.fetch_value("SELECT count(*) FROM stored_objects WHERE NOT freed AND kind = 'snapshot'") == 1
+def _nothing_is_purged_or_frozen(services: ServiceProcesses, source: str, begun: datetime) -> None:
+    assert services.fetch_value("SELECT count(*) FROM idempotency_keys") >= 4
+    assert services.fetch_value("SELECT count(*) FROM stored_objects WHERE NOT freed AND kind = 'snapshot'") == 1
     assert (
-        stage.fetch_value("SELECT count(*) FROM jobs WHERE run_at > now() + interval '1 minute' AND attempt = 0") == 0
+        services.fetch_value("SELECT count(*) FROM jobs WHERE run_at > now() + interval '1 minute' AND attempt = 0")
+        == 0
     )
-    [(due, pulled, created)] = stage.fetch_rows(
+    [(due, pulled, created)] = services.fetch_rows(
         "SELECT s.next_pull, r.finished_at, r.created_at FROM sources s JOIN runs r ON r.source = s.id WHERE s.id = %(id)s",
         id=source,
     )
-    ended = stage.fetch_value("SELECT now()")
+    ended = services.fetch_value("SELECT now()")
     assert begun <= created <= pulled <= ended
     assert timedelta(minutes=50) < due - pulled < timedelta(minutes=70)
     for table in ("events", "webhook_deliveries"):
-        days = stage.fetch_rows(f"SELECT DISTINCT tableoid::regclass::text FROM {table}")
+        days = services.fetch_rows(f"SELECT DISTINCT tableoid::regclass::text FROM {table}")
         assert {name for (name,) in days} <= {f"{table}_{day:%Y%m%d}" for day in (begun, ended)}
 
 
-def _doctor_repairs(stage: ServiceProcesses, wrong: dict[str, str], source: str) -> None:
+def _doctor_repairs(services: ServiceProcesses, wrong: dict[str, str], source: str) -> None:
     """By a wrong clock of its own, what a database's wrong clock has left."""
-    stage.fetch_rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
-    stage.fetch_rows("UPDATE purges SET last_at = now() - interval '2 days'")
-    before = start(stage, "doctor", wrong)
+    services.fetch_rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
+    services.fetch_rows("UPDATE purges SET last_at = now() - interval '2 days'")
+    before = start(services, "doctor", wrong)
     assert before.wait(60) == 1
-    output = stage.log_path("doctor").read_text()
+    output = services.log_path("doctor").read_text()
     assert (
         "1 sources' pulls" in output
         and "Purges are refused: the last purge was at" in output
         and "This machine's clock differs" in output
     )
-    assert start(stage, "doctor", wrong, "--repair-schedule").wait(60) == 0
-    assert stage.fetch_value("SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source)
-    assert stage.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges")
+    assert start(services, "doctor", wrong, "--repair-schedule").wait(60) == 0
+    assert services.fetch_value(
+        "SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source
+    )
+    assert services.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges")

@@ -22,22 +22,22 @@ from tests.support import builders
 
 WRITERS = 2
 """Of each organisation."""
-_AGAIN = 0.1
+_RETRY_SECONDS = 0.1
 
 
-class _Regret(Exception):
+class _Rollback(Exception):
     """A transaction that is rolled back."""
 
 
 @dataclass
-class Book:
+class WriteRecord:
     """What the writers of one tenant know of their events."""
 
     acknowledged: list[str] = field(default_factory=list)
     """Committed, as the database said."""
-    found: list[str] = field(default_factory=list)
+    recovered: list[str] = field(default_factory=list)
     """The connection broke off, and they are there."""
-    undone: list[str] = field(default_factory=list)
+    rolled_back: list[str] = field(default_factory=list)
     """Rolled back, or broken off and not there."""
 
 
@@ -49,99 +49,99 @@ class Writers:
     publishers: frozenset[Tenant]
     env: Mapping[str, str]
     seed: int
-    books: dict[Tenant, Book] = field(default_factory=dict)
-    strange: list[str] = field(default_factory=list)
+    records: dict[Tenant, WriteRecord] = field(default_factory=dict)
+    unexpected_errors: list[str] = field(default_factory=list)
     """What nobody is to hear: errors that are none of the domain's."""
-    _made: list[Publisher] = field(default_factory=list)
-    _going: threading.Event = field(default_factory=threading.Event)
+    _publishers: list[Publisher] = field(default_factory=list)
+    _is_running: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
-    _at_rest: set[int] = field(default_factory=set)
+    _paused_writers: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Begin the books."""
-        self.books = {one.tenant: Book() for one in self.tenancies}
+        self.records = {one.tenant: WriteRecord() for one in self.tenancies}
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def run(self) -> Iterator[None]:
         """Write until the context is left."""
         for number, one in enumerate([*self.tenancies] * WRITERS):
             made = Publisher(one.tenant, one.organisation.get_catalogue_id(one.tenant.livemode))
             made.restrict_subjects(random.Random(self.seed + number).randint(20, 60))
-            self._made.append(made)
-        thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="writers")
-        self._going.set()
+            self._publishers.append(made)
+        thread = threading.Thread(target=lambda: asyncio.run(self._run_writers()), name="writers")
+        self._is_running.set()
         thread.start()
         try:
             yield
         finally:
-            self._going.set()
+            self._is_running.set()
             self._stop.set()
             thread.join(90)
 
     @property
-    def acknowledged(self) -> dict[Tenant, int]:
+    def count_acknowledged(self) -> dict[Tenant, int]:
         """How many events of each tenant so far."""
-        return {tenant: len(book.acknowledged) for tenant, book in self.books.items()}
+        return {tenant: len(book.acknowledged) for tenant, book in self.records.items()}
 
     def pause(self) -> None:
         """Wait until nobody is in a transaction any more, and let nobody begin one."""
-        self._going.clear()
-        wait_until(lambda: len(self._at_rest) == len(self._made), "the writers rest", within=90)
+        self._is_running.clear()
+        wait_until(lambda: len(self._paused_writers) == len(self._publishers), "the writers rest", within=90)
 
     def resume(self) -> None:
         """Go on."""
-        self._going.set()
+        self._is_running.set()
 
     def restart(self, tenant: Tenant, rows: Sequence[tuple[str, str, int]]) -> None:
         """The database went back: these (id, subject, version) are all that its log has. The writers must rest."""
-        self.books[tenant] = Book(acknowledged=[id_ for id_, _, _ in rows])
-        for publisher in self._made:
+        self.records[tenant] = WriteRecord(acknowledged=[id_ for id_, _, _ in rows])
+        for publisher in self._publishers:
             if publisher.tenant == tenant:
                 publisher.versions = {subject: version for _, subject, version in rows}
 
-    async def _run(self) -> None:
+    async def _run_writers(self) -> None:
         try:
             async with open_dependencies(read_settings(self.env)) as container:
-                await asyncio.gather(*(self._write(container, number) for number in range(len(self._made))))
+                await asyncio.gather(*(self._write(container, number) for number in range(len(self._publishers))))
         except Exception as error:
-            self.strange.append(f"the writers: {error!r}")
+            self.unexpected_errors.append(f"the writers: {error!r}")
 
     async def _write(self, container: Dependencies, number: int) -> None:
-        publisher, dice = self._made[number], random.Random(self.seed * 1_000 + number)
+        publisher, dice = self._publishers[number], random.Random(self.seed * 1_000 + number)
         while not self._stop.is_set():
-            if self._going.is_set():
+            if self._is_running.is_set():
                 await self._transaction(container, publisher, dice)
                 await asyncio.sleep(dice.random() * 0.3)
             else:
-                self._at_rest.add(number)
+                self._paused_writers.add(number)
                 await asyncio.sleep(0.02)
-                if self._going.is_set():
-                    self._at_rest.discard(number)
+                if self._is_running.is_set():
+                    self._paused_writers.discard(number)
 
     async def _transaction(self, container: Dependencies, publisher: Publisher, dice: random.Random) -> None:
         """Some are large, some slow, some are rolled back."""
         events = publisher.generate_events(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
         for event in events:
             event.is_published = publisher.tenant in self.publishers
-        ids, book = [event.id for event in events], self.books[publisher.tenant]
+        ids, book = [event.id for event in events], self.records[publisher.tenant]
         try:
             async with container[UnitOfWork].begin(publisher.tenant, builders.CALL) as tx:
                 await tx[EventLog].append(events)
                 await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
                 if dice.random() < 0.05:
-                    raise _Regret
-        except _Regret:
-            book.undone += ids
+                    raise _Rollback
+        except _Rollback:
+            book.rolled_back += ids
             publisher.roll_back(events)
         except Exception as error:
             if not isinstance(error, DomainError):
-                self.strange.append(f"a writer: {error!r}")
+                self.unexpected_errors.append(f"a writer: {error!r}")
             await self._resolve(container, publisher, book, events)
         else:
             book.acknowledged += ids
 
     async def _resolve(
-        self, container: Dependencies, publisher: Publisher, book: Book, events: Sequence[Event]
+        self, container: Dependencies, publisher: Publisher, book: WriteRecord, events: Sequence[Event]
     ) -> None:
         """It broke off: asked until there is an answer, the log says whether it was committed."""
         ids = [event.id for event in events]
@@ -152,9 +152,9 @@ class Writers:
                     [(count,)] = await (await link.driver_connection.execute(statement, (ids,))).fetchall()
                 break
             except DomainError:
-                await asyncio.sleep(_AGAIN)
+                await asyncio.sleep(_RETRY_SECONDS)
         if count:
-            book.found += ids
+            book.recovered += ids
         else:
-            book.undone += ids
+            book.rolled_back += ids
             publisher.roll_back(events)

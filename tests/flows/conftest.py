@@ -11,7 +11,7 @@ from tests.postgres.databases import fresh_database
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """The stage, running."""
     made = ServiceProcesses(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("stage"))
     try:
@@ -30,6 +30,6 @@ def feeds() -> Iterator[FeedServer]:
 
 
 @pytest.fixture
-def fjord(stage: ServiceProcesses) -> Tenancy:
+def fjord(services: ServiceProcesses) -> Tenancy:
     """A new organisation's live data."""
-    return stage.create_organisation()
+    return services.create_organisation()

@@ -72,10 +72,10 @@ async def _invited(container: Dependencies, tenancy: Tenancy, email: str) -> str
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_newcomers_with_one_invitation(stage: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
+def test_two_newcomers_with_one_invitation(services: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
     email = f"{new_id('usr').lower()}@oak.test"
-    place = stage.run_with_dependencies(lambda container: _invited(container, fjord, email))
-    tabs = [Tab(stage.port) for _ in PASSWORDS]
+    place = services.run_with_dependencies(lambda container: _invited(container, fjord, email))
+    tabs = [Tab(services.port) for _ in PASSWORDS]
     forms = [tab.get(place) for tab in tabs]
     deeds = [
         lambda tab=tab, form=form, password=password: tab.submit(form, place, name="Bo", password=password)
@@ -92,12 +92,13 @@ def test_two_newcomers_with_one_invitation(stage: ServiceProcesses, fjord: Tenan
             ), answer.text
             assert tabs[number].get("/console").status == 303, "nobody is signed in there"
     assert tabs[won].get("/console").status == 200, "the session of who was first is in force"
-    (user,) = stage.fetch_rows("SELECT id FROM users WHERE email = %(email)s", email=email)
+    (user,) = services.fetch_rows("SELECT id FROM users WHERE email = %(email)s", email=email)
     assert (
-        stage.fetch_value('SELECT count(*) FROM sessions WHERE "user" = %(id)s AND revoked_at IS NULL', id=user[0]) == 1
+        services.fetch_value('SELECT count(*) FROM sessions WHERE "user" = %(id)s AND revoked_at IS NULL', id=user[0])
+        == 1
     )
     for number, password in enumerate(PASSWORDS):
-        tab = Tab(stage.port)
+        tab = Tab(services.port)
         entered = tab.submit(tab.get("/console/sign-in"), "/console/sign-in", email=email, password=password)
         assert (entered.status == 303) is (number == won), "the password of who was first is the one that counts"
 
@@ -109,9 +110,9 @@ def _codes_on(answer: TabResponse) -> list[str]:
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_first_codes_of_an_app(stage: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
-    cookie = stage.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
-    tabs = [Tab(stage.port, cookie) for _ in range(4)]
+def test_two_first_codes_of_an_app(services: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
+    cookie = services.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
+    tabs = [Tab(services.port, cookie) for _ in range(4)]
     forms = at_once(*(lambda tab=tab: tab.get(CODES) for tab in tabs))
     keys = [re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)[0] for form in forms]
     assert len(set(keys)) == 1, "all tabs show one key"
@@ -122,20 +123,20 @@ def test_two_first_codes_of_an_app(stage: ServiceProcesses, fjord: Tenancy, roun
     [shown] = [codes for answer in answers if (codes := _codes_on(answer))]
     assert len(shown) == 10 and sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     assert all("in another tab or browser" in answer.text for answer in answers if answer.status == 409)
-    (user,) = stage.fetch_rows(
-        'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_owner(stage, cookie)
+    (user,) = services.fetch_rows(
+        'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_owner(services, cookie)
     )
-    held = stage.run_with_dependencies(lambda container: _all_count(container, user[0], shown))
+    held = services.run_with_dependencies(lambda container: _all_count(container, user[0], shown))
     assert held == [True] * 10 + [0]
 
 
-def _owner(stage: ServiceProcesses, cookie: str) -> str:
+def _owner(services: ServiceProcesses, cookie: str) -> str:
     async def found(container: Dependencies) -> str:
         signed = await container[SessionService].find(cookie)
         assert signed is not None
         return signed.user.id
 
-    return str(stage.run_with_dependencies(found))
+    return str(services.run_with_dependencies(found))
 
 
 async def _all_count(container: Dependencies, user: str, codes: list[str]) -> list[object]:
@@ -146,16 +147,16 @@ async def _all_count(container: Dependencies, user: str, codes: list[str]) -> li
     return [*used, await factors.count_unused_codes(user)]
 
 
-def test_recovery_codes_made_twice_at_once(stage: ServiceProcesses, fjord: Tenancy) -> None:
-    cookie = stage.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
-    tab = Tab(stage.port, cookie)
+def test_recovery_codes_made_twice_at_once(services: ServiceProcesses, fjord: Tenancy) -> None:
+    cookie = services.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
+    tab = Tab(services.port, cookie)
     form = tab.get(CODES)
     [key] = re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)
     assert _codes_on(tab.submit(form, CODES, code=pyotp.TOTP(key).now()))
-    form, user = tab.get(CODES), _owner(stage, cookie)
+    form, user = tab.get(CODES), _owner(services, cookie)
     for _ in range(5):
-        answers = at_once(*(lambda: Tab(stage.port, cookie).submit(form, f"{CODES}/recovery") for _ in range(4)))
+        answers = at_once(*(lambda: Tab(services.port, cookie).submit(form, f"{CODES}/recovery") for _ in range(4)))
         shown = [set(_codes_on(answer)) for answer in answers]
         assert all(len(codes) == 10 for codes in shown)
-        left = stage.fetch_value('SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s', user=user)
+        left = services.fetch_value('SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s', user=user)
         assert left == 10, "those that were made last count, and no others"

@@ -19,44 +19,44 @@ HEAD = "SKU,Title,Brand,Price,Qty\n"
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
+async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
     async with open_service(tmp_path) as made:
         yield made
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
-async def test_any_usual_encoding(desk: InProcessService, encoding: str) -> None:
+async def test_any_usual_encoding(service: InProcessService, encoding: str) -> None:
     content = (HEAD + "A1,Söta fåtölj,Möbler,19.50,3\nA2,Café table,Möbler,20,1\n").encode(encoding)
-    run = await desk.import_file(content)
+    run = await service.import_file(content)
     assert run["status"] == "succeeded", run["error"]
-    assert [(data["title"], data["brand"]) for data in await desk.list_product_data()] == [
+    assert [(data["title"], data["brand"]) for data in await service.list_product_data()] == [
         ("Café table", "Möbler"), ("Söta fåtölj", "Möbler"),
     ]  # fmt: skip
 
 
-async def test_broken_utf8_is_reported_and_affects_only_its_own_cells(desk: InProcessService) -> None:
+async def test_broken_utf8_is_reported_and_affects_only_its_own_cells(service: InProcessService) -> None:
     good = "".join(f"A{n},Söta fåtölj {n},Möbler,19.50,3\n" for n in range(20))
-    run = await desk.import_file((HEAD + good).encode() + b"B1,Broken \xff title,Lindgren,1.00,1\n")
+    run = await service.import_file((HEAD + good).encode() + b"B1,Broken \xff title,Lindgren,1.00,1\n")
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 21
-    titles = [data["title"] for data in await desk.list_product_data()]
+    titles = [data["title"] for data in await service.list_product_data()]
     assert "Söta fåtölj 7" in titles and any("Broken" in title for title in titles)
 
 
-async def test_headers_that_occur_twice(desk: InProcessService) -> None:
-    run = await desk.import_file(b"SKU,Title,Price,Price,Title\nA1,Chair,10,12,Other\n")
-    assert run["status"] == "succeeded" and [data["title"] for data in await desk.list_product_data()] == ["Chair"]
+async def test_headers_that_occur_twice(service: InProcessService) -> None:
+    run = await service.import_file(b"SKU,Title,Price,Price,Title\nA1,Chair,10,12,Other\n")
+    assert run["status"] == "succeeded" and [data["title"] for data in await service.list_product_data()] == ["Chair"]
 
 
-async def test_a_header_on_row_seven(desk: InProcessService) -> None:
+async def test_a_header_on_row_seven(service: InProcessService) -> None:
     front = "Quillmere & Sons\n\nPrice list 2026\nValid from,2026-01-01\n\nAll prices in USD,,,\n"
-    run = await desk.import_file((front + HEAD + "A1,Chair,Quillmere,10,2\nA2,Sofa,Quillmere,900,0\n").encode())
+    run = await service.import_file((front + HEAD + "A1,Chair,Quillmere,10,2\nA2,Sofa,Quillmere,900,0\n").encode())
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 2
-    assert [data["title"] for data in await desk.list_product_data()] == ["Chair", "Sofa"]
+    assert [data["title"] for data in await service.list_product_data()] == ["Chair", "Sofa"]
 
 
-async def test_rows_too_short_and_too_long(desk: InProcessService) -> None:
-    run = await desk.import_file((HEAD + "A1,Chair\nA2,Sofa,Lindgren,9,1,too,many\n,No key,Lindgren,1,1\n").encode())
+async def test_rows_too_short_and_too_long(service: InProcessService) -> None:
+    run = await service.import_file((HEAD + "A1,Chair\nA2,Sofa,Lindgren,9,1,too,many\n,No key,Lindgren,1,1\n").encode())
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 2
     assert (4, "missing") in {(problem["line"], problem["problem"]) for problem in run["problems"] if "line" in problem}
 
@@ -79,21 +79,21 @@ async def test_rows_too_short_and_too_long(desk: InProcessService) -> None:
     ],
     ids=["blank", "bom-only", "open-quote", "pdf", "png", "xls", "html", "no-zip", "cut-json", "brackets", "deep", "wide"],
 )  # fmt: skip
-async def test_refused_with_a_sentence(desk: InProcessService, content: bytes, message: str) -> None:
-    source = await desk.create_source("file", config={"currency": "usd"})
-    await desk.import_file(build_catalogue(3), source)
-    before = await desk.fetch_catalogue_rows()
-    run = await desk.import_file(content, source)
+async def test_refused_with_a_sentence(service: InProcessService, content: bytes, message: str) -> None:
+    source = await service.create_source("file", config={"currency": "usd"})
+    await service.import_file(build_catalogue(3), source)
+    before = await service.fetch_catalogue_rows()
+    run = await service.import_file(content, source)
     assert run["status"] == "failed" and run["error"]["code"] == "parse_failed", run
     assert message.lower() in run["error"]["message"].lower() and len(run["error"]["message"]) > 10
-    assert await desk.fetch_catalogue_rows() == before
-    assert (await desk.import_file(build_catalogue(4), source))["status"] == "succeeded"
+    assert await service.fetch_catalogue_rows() == before
+    assert (await service.import_file(build_catalogue(4), source))["status"] == "succeeded"
 
 
-async def test_two_hundred_columns_under_the_limit(desk: InProcessService) -> None:
+async def test_two_hundred_columns_under_the_limit(service: InProcessService) -> None:
     extra = [f"Extra {n}" for n in range(140)]
     content = ",".join(["SKU", "Title", *extra]) + "\n" + ",".join(["A1", "Chair", *("x" for _ in extra)]) + "\n"
-    assert (await desk.import_file(content.encode()))["stats"]["products_created"] == 1
+    assert (await service.import_file(content.encode()))["stats"]["products_created"] == 1
 
 
 def _workbook(fill: Any) -> bytes:
@@ -127,41 +127,41 @@ def _formulas(_: Any, sheet: Any) -> None:
     sheet["A4"] = '=WEBSERVICE("http://169.254.169.254/")'
 
 
-async def test_workbooks(desk: InProcessService) -> None:
-    run = await desk.import_file(_workbook(_plain), filename="list.xlsx")
+async def test_workbooks(service: InProcessService) -> None:
+    run = await service.import_file(_workbook(_plain), filename="list.xlsx")
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 2
 
 
-async def test_merged_headers(desk: InProcessService) -> None:
-    run = await desk.import_file(_workbook(_merged), filename="list.xlsx")
+async def test_merged_headers(service: InProcessService) -> None:
+    run = await service.import_file(_workbook(_merged), filename="list.xlsx")
     assert run["status"] == "succeeded", run["error"]
-    (product,) = (await desk.client.get("/v1/products")).json()["data"]
+    (product,) = (await service.client.get("/v1/products")).json()["data"]
     dimensions = product["variants"][0]["data"]["dimensions"]
     assert {name: dimensions[name]["hundredths_in"] for name in ("width", "depth", "height")} == {
         "width": 2000, "depth": 2100, "height": 3500,
     }  # fmt: skip
 
 
-async def test_formulas_and_links_are_never_followed(desk: InProcessService) -> None:
-    run = await desk.import_file(_workbook(_formulas), filename="list.xlsx")
+async def test_formulas_and_links_are_never_followed(service: InProcessService) -> None:
+    run = await service.import_file(_workbook(_formulas), filename="list.xlsx")
     assert run["status"] == "succeeded", run["error"]
-    text = str(await desk.list_product_data())
+    text = str(await service.list_product_data())
     assert "WEBSERVICE" not in text and "169.254" not in text and "HYPERLINK" not in text
 
 
-async def test_zip_bombs(desk: InProcessService) -> None:
-    source = await desk.create_source("file", config={"currency": "usd"})
-    await desk.import_file(build_catalogue(2), source)
-    before = await desk.fetch_catalogue_rows()
+async def test_zip_bombs(service: InProcessService) -> None:
+    source = await service.create_source("file", config={"currency": "usd"})
+    await service.import_file(build_catalogue(2), source)
+    before = await service.fetch_catalogue_rows()
     for bomb in (_bomb(200), _bomb(9)):
-        run = await desk.import_file(bomb, source, filename="bomb.xlsx")
+        run = await service.import_file(bomb, source, filename="bomb.xlsx")
         assert (run["status"], run["error"]["code"]) == ("failed", "parse_failed")
         assert (
             "bomb" in run["error"]["message"]
             or "too large" in run["error"]["message"]
             or "larger than" in run["error"]["message"]
         )
-    assert await desk.fetch_catalogue_rows() == before
+    assert await service.fetch_catalogue_rows() == before
 
 
 def _bomb(mebibytes: int) -> bytes:
@@ -176,10 +176,10 @@ def _bomb(mebibytes: int) -> bytes:
     return file.getvalue()
 
 
-async def test_half_a_character_spoils_no_feed(desk: InProcessService) -> None:
+async def test_half_a_character_spoils_no_feed(service: InProcessService) -> None:
     """JSON can write halves of characters; the item is kept with U+FFFD, the others as they are, and it is told."""
     items = [{"sku": "A\ud8001", "title": "Half \udc00 a chair"}, {"sku": "A-2", "title": "Whole chair"}]
-    run = await desk.import_file(json.dumps(items).encode(), filename="feed.json")
+    run = await service.import_file(json.dumps(items).encode(), filename="feed.json")
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 2)
     assert [problem["problem"] for problem in run["problems"] if problem["field"] == "cell"] == ["unreadable"]
-    assert {data["title"] for data in await desk.list_product_data()} == {"Half \ufffd a chair", "Whole chair"}
+    assert {data["title"] for data in await service.list_product_data()} == {"Half \ufffd a chair", "Whole chair"}

@@ -17,17 +17,17 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
+async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
     async with open_service(tmp_path) as made:
         yield made
 
 
 async def _post(
-    desk: InProcessService, body: bytes, content_type: str = "application/json", path: str = "/v1/sources"
+    service: InProcessService, body: bytes, content_type: str = "application/json", path: str = "/v1/sources"
 ) -> Answer:
     headers = {"content-type": content_type, "idempotency-key": new_id("req")}
-    return await desk.client.send("POST", path, body=body, headers=headers)
+    return await service.client.send("POST", path, body=body, headers=headers)
 
 
 GOOD = b'{"name": "A", "kind": "push"}'
@@ -59,33 +59,33 @@ GOOD = b'{"name": "A", "kind": "push"}'
     ids=["empty", "cut", "utf8", "bom", "utf16", "twice", "nan", "infinity", "surrogate", "nul", "deep", "brackets",
          "unknown", "unknown-null", "null", "kind", "no-url", "2MiB", "digits"],
 )  # fmt: skip
-async def test_bodies(desk: InProcessService, body: bytes, status: int, code: str) -> None:
-    answer = await _post(desk, body)
+async def test_bodies(service: InProcessService, body: bytes, status: int, code: str) -> None:
+    answer = await _post(service, body)
     assert (answer.status, answer.code) == (status, code), answer.body
     problem = answer.json()
     assert answer.headers["content-type"] == "application/problem+json"
     assert problem["request_id"] == answer.headers["request-id"] and problem["detail"]
     if status == 400:
         assert problem["errors"] and all(set(entry) == {"field", "code", "detail"} for entry in problem["errors"])
-    assert (await desk.client.get("/v1/sources")).json()["data"] == []
+    assert (await service.client.get("/v1/sources")).json()["data"] == []
 
 
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/xml", "multipart/form-data", "application/json; charset=latin1", ""]
 )
-async def test_media_types(desk: InProcessService, content_type: str) -> None:
-    answer = await _post(desk, GOOD, content_type)
+async def test_media_types(service: InProcessService, content_type: str) -> None:
+    answer = await _post(service, GOOD, content_type)
     assert (answer.status, answer.code) == (415, "unsupported_media_type")
 
 
-async def test_five_mebibytes_of_records_and_no_more(desk: InProcessService) -> None:
-    source = await desk.create_source("push", config={"currency": "usd"})
+async def test_five_mebibytes_of_records_and_no_more(service: InProcessService) -> None:
+    source = await service.create_source("push", config={"currency": "usd"})
     path = f"/v1/sources/{source}/records"
     long = build_record("A")
     long["product"]["description"] = "x" * 90_000
     records = [long] * 30
-    assert (await _post(desk, json.dumps({"records": records}).encode(), path=path)).status == 202
-    answer = await _post(desk, json.dumps({"records": records * 2}).encode(), path=path)
+    assert (await _post(service, json.dumps({"records": records}).encode(), path=path)).status == 202
+    answer = await _post(service, json.dumps({"records": records * 2}).encode(), path=path)
     assert (answer.status, answer.code) == (413, "payload_too_large")
 
 
@@ -98,8 +98,8 @@ async def test_five_mebibytes_of_records_and_no_more(desk: InProcessService) -> 
         "starting_after=nonsense", "ending_before=x", "limit=%ff", "q=%ed%a0%80", "q=a%00b", "availability=maybe",
     ],
 )  # fmt: skip
-async def test_queries(desk: InProcessService, query: str) -> None:
-    answer = await desk.client.get(f"/v1/products?{query}")
+async def test_queries(service: InProcessService, query: str) -> None:
+    answer = await service.client.get(f"/v1/products?{query}")
     assert (answer.status, answer.code) == (400, "invalid_request"), (query, answer.body)
     name = query.partition("=")[0]
     assert {field for field, _ in answer.faults} == {f"query.{name}"}
@@ -113,27 +113,27 @@ async def test_queries(desk: InProcessService, query: str) -> None:
         ("/v1/products/", 404), ("/v1/products/../sources", 404), ("/v1/runs/prod_" + "0" * 22, 404),
     ],
 )  # fmt: skip
-async def test_paths(desk: InProcessService, path: str, status: int) -> None:
-    answer = await desk.client.get(path)
+async def test_paths(service: InProcessService, path: str, status: int) -> None:
+    answer = await service.client.get(path)
     assert (answer.status, answer.code) == (status, "not_found"), answer.body
-    assert (await desk.client.send("DELETE", "/v1/products")).status == 405
+    assert (await service.client.send("DELETE", "/v1/products")).status == 405
 
 
 @pytest.mark.parametrize("key", ["", " ", "k" * 258, '"unclosed', "\xe9", "a\tb"])
-async def test_idempotency_keys(desk: InProcessService, key: str) -> None:
-    answer = await desk.client.post("/v1/sources", {"name": "A", "kind": "push"}, idempotency_key=key)
+async def test_idempotency_keys(service: InProcessService, key: str) -> None:
+    answer = await service.client.post("/v1/sources", {"name": "A", "kind": "push"}, idempotency_key=key)
     if key == '"unclosed':
         assert answer.status in (201, 400)
         return
     assert answer.status == 400 and {field for field, _ in answer.faults} == {"header.Idempotency-Key"}
 
 
-async def test_if_match(desk: InProcessService) -> None:
-    source = await desk.create_source("push")
+async def test_if_match(service: InProcessService) -> None:
+    source = await service.create_source("push")
     path, change = f"/v1/sources/{source}", {"name": "B"}
 
     async def patched(**headers: str) -> Any:
-        answer = await desk.client.send_json("PATCH", path, change, **headers)
+        answer = await service.client.send_json("PATCH", path, change, **headers)
         return answer.status, answer.code if answer.status != 200 else None
 
     assert await patched() == (428, "precondition_required")

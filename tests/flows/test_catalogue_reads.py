@@ -12,9 +12,9 @@ PRODUCTS = 130
 
 
 @pytest.fixture(scope="module")
-def shop(stage: ServiceProcesses) -> Iterator[tuple[Tenancy, str]]:
+def shop(services: ServiceProcesses) -> Iterator[tuple[Tenancy, str]]:
     """An organisation whose one source brought 130 products."""
-    tenancy = stage.create_organisation()
+    tenancy = services.create_organisation()
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.import_file(source, build_catalogue(PRODUCTS))["status"] == "succeeded"
     yield tenancy, source
@@ -36,8 +36,8 @@ def test_every_offer_once_whatever_the_page(shop: tuple[Tenancy, str], limit: in
     assert {offer["source"] for offer in api.list_all("/v1/offers")} == {source}
 
 
-def test_a_product_that_comes_during_a_walk_disturbs_nothing(stage: ServiceProcesses) -> None:
-    tenancy = stage.create_organisation()
+def test_a_product_that_comes_during_a_walk_disturbs_nothing(services: ServiceProcesses) -> None:
+    tenancy = services.create_organisation()
     api, source = tenancy.api, tenancy.api.create_source("push", config={"currency": "usd"})
     record = {"product": {"external_id": "", "title": "Lamp"}}
 
@@ -105,8 +105,8 @@ def test_unchanged_answers_cost_no_body(shop: tuple[Tenancy, str], path: str) ->
     assert (head.status, head.body, head.headers["etag"]) == (200, b"", tag)
 
 
-def test_the_etag_changes_with_the_product(stage: ServiceProcesses) -> None:
-    api = stage.create_organisation().api
+def test_the_etag_changes_with_the_product(services: ServiceProcesses) -> None:
+    api = services.create_organisation().api
     source = api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(2))
     path = f"/v1/products/{api.get('/v1/products', limit=1)['data'][0]['id']}"

@@ -48,8 +48,8 @@ def _file(*rows: tuple[str, str, str]) -> bytes:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_products_are_filed_now_and_later(stage: ServiceProcesses, again: bool) -> None:
-    api = stage.create_organisation().api
+def test_products_are_filed_now_and_later(services: ServiceProcesses, again: bool) -> None:
+    api = services.create_organisation().api
     source = api.create_source("file", config={"currency": "usd"})
     assert api.import_file(source, build_catalogue(4))["status"] == "succeeded"
     health = _health(api, source)
@@ -67,8 +67,8 @@ def test_products_are_filed_now_and_later(stage: ServiceProcesses, again: bool) 
     assert set(_filed(api).values()) == {None} and api.list_all("/v1/products", category=SEATING) == []
 
 
-def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: ServiceProcesses) -> None:
-    api = stage.create_organisation().api
+def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(services: ServiceProcesses) -> None:
+    api = services.create_organisation().api
     source = api.create_source("file", config={"currency": "usd"})
     rows = (("a", "Home > Seats", "443"), ("b", "Home > Seats", ""), ("c", "Home > Other", ""), ("d", "", "460"))
     assert api.import_file(source, _file(*rows))["status"] == "succeeded"
@@ -95,8 +95,8 @@ def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: Servi
     assert _filed(api) == {"a": SOFAS, "b": CHAIRS, "c": None, "d": SOFAS}
 
 
-def test_category_assignment_is_published_as_product_changes(stage: ServiceProcesses) -> None:
-    api = stage.create_organisation().api
+def test_category_assignment_is_published_as_product_changes(services: ServiceProcesses) -> None:
+    api = services.create_organisation().api
     source = api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(1))
     cursor = api.get("/v1/changes", cursor="now")["next_cursor"]
@@ -108,8 +108,8 @@ def test_category_assignment_is_published_as_product_changes(stage: ServiceProce
     assert (_heard(api, SEATING), _heard(api, SOFAS)) == (2, 0)  # product.created, and now product.updated
 
 
-def test_a_rule_of_another_source_is_suggested_first(stage: ServiceProcesses) -> None:
-    api = stage.create_organisation().api
+def test_a_rule_of_another_source_is_suggested_first(services: ServiceProcesses) -> None:
+    api = services.create_organisation().api
     first, second = (api.create_source("file", name=name, config={"currency": "usd"}) for name in ("One", "Two"))
     for source in (first, second):
         api.import_file(source, build_catalogue(1))
@@ -120,8 +120,8 @@ def test_a_rule_of_another_source_is_suggested_first(stage: ServiceProcesses) ->
     assert answer["categories"][1]["suggestion"]["id"] == SOFAS and "run" not in answer
 
 
-def test_rules_are_undone_and_products_filed_by_what_was(stage: ServiceProcesses) -> None:
-    api = stage.create_organisation().api
+def test_rules_are_undone_and_products_filed_by_what_was(services: ServiceProcesses) -> None:
+    api = services.create_organisation().api
     source = api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(2))
     _rules(api, source, (PATH, SOFAS))

@@ -87,11 +87,11 @@ async def write(container: Dependencies, tenant: Tenant, count: int) -> list[str
     return [event.id for event in events]
 
 
-def run(stage: ServiceProcesses, work: Any) -> None:
+def run(services: ServiceProcesses, work: Any) -> None:
     """`work(container)`, with a container on the stage's settings."""
 
     async def main() -> None:
-        async with open_dependencies(read_settings(stage.env)) as container, asyncio.timeout(120):
+        async with open_dependencies(read_settings(services.env)) as container, asyncio.timeout(120):
             await work(container)
 
     asyncio.run(main())
@@ -130,7 +130,7 @@ async def by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any
     return seen
 
 
-def test_every_reader_sees_every_event_once_and_in_order(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_every_reader_sees_every_event_once_and_in_order(services: ServiceProcesses, fjord: Tenancy) -> None:
     async def work(container: Dependencies) -> None:
         sources = [builders.source() for _ in range(5)]
         async with container[UnitOfWork].begin(fjord.tenant, builders.CALL) as tx:
@@ -140,7 +140,7 @@ def test_every_reader_sees_every_event_once_and_in_order(stage: ServiceProcesses
         done, until = asyncio.Event(), asyncio.get_running_loop().time() + SECONDS
         headers = {"Authorization": f"Bearer {fjord.api.secret}"}
         timeout = aiohttp.ClientTimeout(total=100)
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{stage.port}", headers=headers, timeout=timeout) as http:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{services.port}", headers=headers, timeout=timeout) as http:
 
             def total() -> int:
                 return writers.committed
@@ -155,19 +155,19 @@ def test_every_reader_sees_every_event_once_and_in_order(stage: ServiceProcesses
             reading += [by_stream(http, done, total) for _ in range(READERS)]
             _, *found = await asyncio.gather(finish(), *reading)
         assert writers.committed > 100 and writers.undone > 0
-        stored = stage.fetch_rows(
+        stored = services.fetch_rows(
             "SELECT subject, version FROM events WHERE org = %(org)s AND livemode ORDER BY position",
             org=fjord.tenant.org,
         )
         assert len(stored) == writers.committed
         assert all(seen == stored for seen in found)
 
-    run(stage, work)
+    run(services, work)
 
 
-def test_a_python_client_resumes_across_cut_connections(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_python_client_resumes_across_cut_connections(services: ServiceProcesses, fjord: Tenancy) -> None:
     async def work(container: Dependencies) -> None:
-        async with cutter(stage.port) as between:
+        async with cutter(services.port) as between:
             seen: list[str] = []
 
             async def follow() -> None:
@@ -199,7 +199,7 @@ def test_a_python_client_resumes_across_cut_connections(stage: ServiceProcesses,
             following.cancel()
             assert seen == written and between.connections >= 5
 
-    run(stage, work)
+    run(services, work)
 
 
 @pytest.fixture(scope="module")
@@ -229,10 +229,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_standard_eventsource_resumes_across_cut_connections(
-    stage: ServiceProcesses, fjord: Tenancy, node: Path
+    services: ServiceProcesses, fjord: Tenancy, node: Path
 ) -> None:
     async def work(container: Dependencies) -> None:
-        async with cutter(stage.port) as between:
+        async with cutter(services.port) as between:
             process = await asyncio.create_subprocess_exec(
                 "node", str(node / "client.mjs"), f"http://127.0.0.1:{between.port}/v1/stream",
                 str(fjord.api.secret), "30", stdout=subprocess.PIPE,
@@ -254,7 +254,7 @@ def test_the_standard_eventsource_resumes_across_cut_connections(
             assert seen == written and between.connections >= 3
             await process.wait()
 
-    run(stage, work)
+    run(services, work)
 
 
 @pytest.fixture

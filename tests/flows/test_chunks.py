@@ -41,15 +41,15 @@ def _feeds(dice: random.Random) -> list[bytes]:
     return feeds
 
 
-async def _worked(desk: InProcessService, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
+async def _worked(service: InProcessService, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
     """What the feeds come to, the events that told of it, and the problems of each."""
     source, problems = None, []
     for feed in feeds:
-        run = await desk.import_file(feed, source)
+        run = await service.import_file(feed, source)
         assert run["status"] == "succeeded", run
         source = run["source"]
         problems.append(sorted(problem["detail"] for problem in run["problems"]))
-    return await desk.fetch_rows(STATE, source), await desk.fetch_rows(EVENTS, source), problems
+    return await service.fetch_rows(STATE, source), await service.fetch_rows(EVENTS, source), problems
 
 
 def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +71,10 @@ async def test_what_is_prepared_ahead_is_as_if_it_were_not(
     feeds = _feeds(random.Random(seed))
     monkeypatch.setattr(chunks, "BUCKET_BYTES", bucket_bytes)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 8, Stream.STOCK: 8})
-    async with open_service(tmp_path) as desk:
-        ahead = await _worked(desk, feeds)
+    async with open_service(tmp_path) as service:
+        ahead = await _worked(service, feeds)
         _one_after_the_other(monkeypatch)
-        behind = await _worked(desk, feeds)
+        behind = await _worked(service, feeds)
     assert len(ahead[0]) > 90
     assert ahead == behind
 
@@ -89,10 +89,10 @@ async def test_a_chunk_that_is_reconciled_again_counts_once(tmp_path: Path, monk
             portion.merge_revision -= 1
 
     rows = [(f"G-{number}", f"S-{number}", "Table", "10", 1) for number in range(20)]
-    async with open_service(tmp_path) as desk:
-        first = await desk.import_file(build_csv(HEADERS, rows), None)
+    async with open_service(tmp_path) as service:
+        first = await service.import_file(build_csv(HEADERS, rows), None)
         monkeypatch.setattr(ChunkWriter, "_reconcile", merged_meanwhile)
-        again = await desk.import_file(
+        again = await service.import_file(
             build_csv(HEADERS, [("G-0", "S-0", "Desk", "10", 1), *rows[1:]]), first["source"]
         )
     assert len(reconciled) == 2

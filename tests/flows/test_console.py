@@ -11,9 +11,9 @@ FEED = (
 )
 
 
-def test_a_file_is_dropped_looked_at_connected_and_read(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_file_is_dropped_looked_at_connected_and_read(services: ServiceProcesses, fjord: Tenancy) -> None:
     person = ConsoleBrowser(
-        stage.port, stage.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
+        services.port, services.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
     )
     form = person.get("/console/sources/new/file")
     looked = person.submit(form, "/console/sources/new/file", file=("ash.csv", FEED))

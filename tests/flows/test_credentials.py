@@ -138,17 +138,17 @@ def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> N
 
 
 def test_a_row_that_was_edited_in_store_sends_them_nowhere(
-    stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
+    services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
 ) -> None:
     own = feeds.serve("/edited.csv", build_catalogue(2))
     source, other = (_source(fjord, {"token": SECRET}, config={"url": own}) for _ in range(2))
-    stage.fetch_rows(
+    services.fetch_rows(
         "UPDATE sources SET config = jsonb_set(config, '{url}', to_jsonb(%(url)s::text)) WHERE id = %(id)s",
         url=other_server.url("/taken.csv"), id=source["id"],
     )  # fmt: skip
-    stage.fetch_rows(
+    services.fetch_rows(
         "UPDATE sources SET credentials = %(taken)s WHERE id = %(id)s", id=other["id"],
-        taken=stage.fetch_value("SELECT credentials FROM sources WHERE id = %(of)s", of=source["id"]),
+        taken=services.fetch_value("SELECT credentials FROM sources WHERE id = %(of)s", of=source["id"]),
     )  # fmt: skip
     requested = feeds.count("/edited.csv")
     for edited in (source, other):

@@ -22,16 +22,16 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module")
-def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
+def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver for the whole module; every endpoint has a path of its own."""
-    with run_receiver(stage) as client:
+    with run_receiver(services) as client:
         yield client
 
 
 @pytest.fixture
-def sandbox(stage: ServiceProcesses) -> Tenancy:
+def sandbox(services: ServiceProcesses) -> Tenancy:
     """A new organisation's test data: endpoints may be plain HTTP on any port."""
-    return stage.create_organisation(livemode=False)
+    return services.create_organisation(livemode=False)
 
 
 @pytest.fixture
@@ -197,10 +197,10 @@ def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: Rece
 
 
 def test_the_other_mode_and_other_organisations_receive_no_events(
-    stage: ServiceProcesses, sandbox: Tenancy, at: ReceiverClient
+    services: ServiceProcesses, sandbox: Tenancy, at: ReceiverClient
 ) -> None:
     mine = create_endpoint(sandbox.api, at)
-    theirs = create_endpoint(stage.create_organisation(livemode=False).api, at)
+    theirs = create_endpoint(services.create_organisation(livemode=False).api, at)
     event = sample(sandbox)
     assert mine.wait_for_received(1)[0].id == event["id"]
     assert not theirs.list_received() and not theirs.list_deliveries()

@@ -22,8 +22,8 @@ def faults(event: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def at(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
-    with run_receiver(stage) as client:
+def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
+    with run_receiver(services) as client:
         yield client
 
 
@@ -32,8 +32,8 @@ LIVE_ALONE = {"usage.threshold_reached"}
 
 
 @pytest.fixture
-def sandbox(stage: ServiceProcesses) -> Tenancy:
-    return stage.create_organisation(livemode=False)
+def sandbox(services: ServiceProcesses) -> Tenancy:
+    return services.create_organisation(livemode=False)
 
 
 def test_what_runs_lead_to(sandbox: Tenancy, at: ReceiverClient) -> None:

@@ -15,9 +15,9 @@ ENVELOPE = {
 }  # fmt: skip
 
 
-def events_of(stage: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
+def events_of(services: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
     """Every event of the tenant in the order of the log."""
-    rows = stage.fetch_rows(
+    rows = services.fetch_rows(
         "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
         org=tenancy.tenant.org,
     )
@@ -30,7 +30,7 @@ def events_of(stage: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]
 
 
 @pytest.fixture
-def history(stage: ServiceProcesses, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any]]]:
+def history(services: ServiceProcesses, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any]]]:
     """The runs of a source whose feed came, changed its prices and stock, shrank and came back; and its events."""
     api = fjord.api
     source = api.create_source("file", config={"currency": "usd"})
@@ -43,7 +43,7 @@ def history(stage: ServiceProcesses, fjord: Tenancy) -> tuple[list[str], list[di
     ]
     runs = [api.import_file(source, content) for content in files]
     assert {run["status"] for run in runs} == {"succeeded"}
-    return [run["id"] for run in runs], events_of(stage, fjord)
+    return [run["id"] for run in runs], events_of(services, fjord)
 
 
 def test_the_envelope(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
@@ -121,20 +121,20 @@ def test_the_events_of_each_run(history: tuple[list[str], list[dict[str, Any]]])
     assert all(kind == "offer.changed" for kind, *_ in by_run[3] + by_run[4])
 
 
-def test_test_mode_publishes_test_events(stage: ServiceProcesses) -> None:
-    sandbox = stage.create_organisation(livemode=False)
+def test_test_mode_publishes_test_events(services: ServiceProcesses) -> None:
+    sandbox = services.create_organisation(livemode=False)
     source = sandbox.api.create_source("push", config={"currency": "usd"})
     sandbox.api.wait_for_end(sandbox.api.push(source, [build_record("A")])["id"])
-    events = events_of(stage, sandbox)
+    events = events_of(services, sandbox)
     assert len(events) == 3 and {event["livemode"] for event in events} == {False}
 
 
-def test_a_dry_run_publishes_no_events(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_dry_run_publishes_no_events(services: ServiceProcesses, fjord: Tenancy) -> None:
     source = fjord.api.create_source("push", config={"currency": "usd"})
-    before = stage.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs")
+    before = services.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs")
     answer = fjord.api.call(
         "POST", f"/v1/sources/{source}/records", {"records": [build_record("A")]}, Service_Dry_Run="true"
     )
     assert answer.status == 202 and answer.headers["service-dry-run"] == "true"
-    assert fjord.api.list_all(f"/v1/sources/{source}/runs") == [] and events_of(stage, fjord) == []
-    assert stage.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs") == before
+    assert fjord.api.list_all(f"/v1/sources/{source}/runs") == [] and events_of(services, fjord) == []
+    assert services.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs") == before

@@ -18,42 +18,42 @@ ROWS = [["SKU", "Title", "Price", "Qty"], ["A-1", "Chair", 19.5, 3], ["A-2", "So
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
+async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
     async with open_service(tmp_path) as made:
         yield made
 
 
 @pytest.mark.parametrize("kind", ["xls", "xlsb", "ods"])
-async def test_workbooks(desk: InProcessService, kind: str) -> None:
+async def test_workbooks(service: InProcessService, kind: str) -> None:
     make = {"xls": xls, "xlsb": xlsb, "ods": ods}[kind]
-    run = await desk.import_file(gzip.compress(make({"Stock": ROWS})))
+    run = await service.import_file(gzip.compress(make({"Stock": ROWS})))
     assert run["status"] == "succeeded", run["error"]
-    assert sorted(data["title"] for data in await desk.list_product_data()) == ["Chair", "Sofa"]
+    assert sorted(data["title"] for data in await service.list_product_data()) == ["Chair", "Sofa"]
 
 
-async def test_prices_and_then_stock_by_edi(desk: InProcessService) -> None:
+async def test_prices_and_then_stock_by_edi(service: InProcessService) -> None:
     """An 832 makes the products; the 846 that follows states their stock by warehouse, and makes none."""
-    source = await desk.create_source("file", config={"currency": "usd"})
-    run = await desk.import_file(interchange(PRICES).encode(), source)
+    source = await service.create_source("file", config={"currency": "usd"})
+    run = await service.import_file(interchange(PRICES).encode(), source)
     assert run["status"] == "succeeded", run["error"]
     assert run["stats"]["products_created"] == 2
-    run = await desk.import_file(interchange(STOCK).encode(), source)
+    run = await service.import_file(interchange(STOCK).encode(), source)
     assert run["status"] == "succeeded", run["error"]
     assert "products_created" not in run["stats"]
-    offers = (await desk.client.get("/v1/offers?limit=100")).json()["data"]
+    offers = (await service.client.get("/v1/offers?limit=100")).json()["data"]
     assert {(offer["location"], offer.get("quantity")) for offer in offers} >= {("E1", 8), ("E1", 0)}, offers
 
 
-async def test_a_merchant_feed(desk: InProcessService) -> None:
-    run = await desk.import_file(RSS.format(item()).encode(), currency="eur")
+async def test_a_merchant_feed(service: InProcessService) -> None:
+    run = await service.import_file(RSS.format(item()).encode(), currency="eur")
     assert run["status"] == "succeeded", run["error"]
-    (data,) = await desk.list_product_data()
+    (data,) = await service.list_product_data()
     assert (data["title"], data["category_path"]) == ("Sofa Ada, oak", ["Living", "Sofas"])
 
 
-async def test_a_saved_page(desk: InProcessService) -> None:
-    run = await desk.import_file(page({**SOFA, "weight": 41}).encode(), format="json_ld")
+async def test_a_saved_page(service: InProcessService) -> None:
+    run = await service.import_file(page({**SOFA, "weight": 41}).encode(), format="json_ld")
     assert run["status"] == "succeeded", run["error"]
-    assert [data["title"] for data in await desk.list_product_data()] == ["Sofa Ada"]
+    assert [data["title"] for data in await service.list_product_data()] == ["Sofa Ada"]
     assert any("unit" in problem["detail"] for problem in run["problems"])

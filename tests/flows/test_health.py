@@ -23,15 +23,15 @@ def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
     return found["status"], found.get("status_reason", {}).get("code")
 
 
-def _events(stage: ServiceProcesses, source: str) -> list[tuple[str, int, Any]]:
-    rows = stage.fetch_rows(
+def _events(services: ServiceProcesses, source: str) -> list[tuple[str, int, Any]]:
+    rows = services.fetch_rows(
         "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position",
         id=source,
     )
     return [(kind, version, json.loads(body)) for kind, version, body in rows]
 
 
-def test_down_the_ladder_and_up_again(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_down_the_ladder_and_up_again(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api, source = fjord.api, _source(fjord, feeds.fail("/ladder.csv", 500))
     for expected in ("active", "active", "degraded", "degraded"):
         run = api.pull(source)
@@ -47,7 +47,7 @@ def test_down_the_ladder_and_up_again(stage: ServiceProcesses, fjord: Tenancy, f
     assert _status(fjord, source)[0] == "degraded"
     last = api.pull(source)
     assert _status(fjord, source) == ("blocked", "fetch_failed")
-    events = _events(stage, source)
+    events = _events(services, source)
     assert [kind for kind, _, _ in events] == [
         "source.degraded", "source.recovered", "source.degraded", "source.blocked",
     ]  # fmt: skip
@@ -55,7 +55,7 @@ def test_down_the_ladder_and_up_again(stage: ServiceProcesses, fjord: Tenancy, f
     data = events[-1][2]["data"]
     assert (data["id"], data["status"], data["run"]) == (source, "blocked", last["id"])
     assert data["status_reason"]["code"] == "fetch_failed" and events[-1][2]["correlation_id"] == last["id"]
-    moves = stage.fetch_rows(_MOVES, id=source)
+    moves = services.fetch_rows(_MOVES, id=source)
     assert [after for (after,) in moves] == ["degraded", "active", "degraded", "blocked"], "and all of it is audited"
 
 
@@ -86,7 +86,7 @@ def test_a_paused_source_has_no_runs(fjord: Tenancy, feeds: FeedServer) -> None:
     assert feeds.count("/paused.csv") == 0
 
 
-def test_unknown_columns_wait_for_a_mapping(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_unknown_columns_wait_for_a_mapping(services: ServiceProcesses, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     content = b"Wibble,Wobble\nalpha beta,gamma delta\nepsilon,zeta\n"
     for _ in range(4):
@@ -94,13 +94,13 @@ def test_unknown_columns_wait_for_a_mapping(stage: ServiceProcesses, fjord: Tena
         assert run["status"] == "needs_mapping" and run["error"]["code"] == "mapping_required"
         content += b"eta,theta\n"
     assert _status(fjord, source) == ("active", None), "waiting for a person is no failure"
-    assert api.list_all("/v1/products") == [] and _events(stage, source) == []
+    assert api.list_all("/v1/products") == [] and _events(services, source) == []
     assert api.import_file(source, build_catalogue(1))["status"] == "succeeded", (
         "the open run does not stand in the way"
     )
 
 
-def test_credentials_are_never_shown(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_credentials_are_never_shown(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     source = _source(fjord, feeds.serve("/secret.csv", build_catalogue(2)))
     stored = api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
@@ -113,11 +113,11 @@ def test_credentials_are_never_shown(stage: ServiceProcesses, fjord: Tenancy, fe
     api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET, "more": SECRET}})
     answers = [stored.body.decode(), *_everything_readable(fjord, source)]
     assert not [answer for answer in answers if SECRET in answer]
-    assert not [name for name, text in _everything_stored(stage, fjord) if SECRET in text]
-    assert SECRET not in stage.log_path("api").read_text() + stage.log_path("worker").read_text()
+    assert not [name for name, text in _everything_stored(services, fjord) if SECRET in text]
+    assert SECRET not in services.log_path("api").read_text() + services.log_path("worker").read_text()
     forgotten = api.call("DELETE", f"/v1/sources/{source}/credentials").json()
     assert forgotten["has_credentials"] is False
-    assert stage.fetch_value("SELECT credentials FROM sources WHERE id = %(id)s", id=source) is None
+    assert services.fetch_value("SELECT credentials FROM sources WHERE id = %(id)s", id=source) is None
 
 
 def _everything_readable(tenancy: Tenancy, source: str) -> list[str]:
@@ -125,17 +125,17 @@ def _everything_readable(tenancy: Tenancy, source: str) -> list[str]:
     return [tenancy.api.call("GET", path).body.decode() for path in paths]
 
 
-def _everything_stored(stage: ServiceProcesses, tenancy: Tenancy) -> list[tuple[str, str]]:
+def _everything_stored(services: ServiceProcesses, tenancy: Tenancy) -> list[tuple[str, str]]:
     """Every row of the tenant as text, bytes included."""
     found = []
-    tables = [row[0] for row in stage.fetch_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    tables = [row[0] for row in services.fetch_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
     for table in tables:
-        columns = {row[0]: row[1] for row in stage.fetch_rows(_COLUMNS, table=table)}
+        columns = {row[0]: row[1] for row in services.fetch_rows(_COLUMNS, table=table)}
         if "org" in columns:
             shown = [
                 f"encode({name}, 'escape')" if kind == "bytea" else f"{name}::text" for name, kind in columns.items()
             ]
-            rows = stage.fetch_rows(f'SELECT concat_ws(chr(10), {", ".join(shown)}) FROM {table} WHERE org = %(org)s',
+            rows = services.fetch_rows(f'SELECT concat_ws(chr(10), {", ".join(shown)}) FROM {table} WHERE org = %(org)s',
                               org=tenancy.tenant.org)  # fmt: skip
             found += [(table, row[0]) for row in rows]
     return found
@@ -158,18 +158,20 @@ def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> N
     ] == []
 
 
-def test_an_operator_learns_why_in_one_step(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_an_operator_learns_why_in_one_step(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     source = _source(fjord, feeds.fail("/why.csv", 403), name="Why\x1b[2J now", schedule={"interval_minutes": 60})
     fjord.api.pull(source)
-    env = {"PYTHONPATH": str(ROOT), **stage.env}
+    env = {"PYTHONPATH": str(ROOT), **services.env}
     command = [sys.executable, "-P", "-m", "entrypoints.cli.main", "source", "why", source]
-    output = subprocess.run(command, env=env, cwd=stage.home, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, env=env, cwd=services.home, capture_output=True, text=True, check=True).stdout
     assert "is blocked: fetch_refused" in output and "failed  fetch_refused" in output and "\x1b" not in output
     assert "None" not in output and "read never" in output
     answer = json.loads(
-        subprocess.run([*command, "--json"], env=env, cwd=stage.home, capture_output=True, check=True).stdout
+        subprocess.run([*command, "--json"], env=env, cwd=services.home, capture_output=True, check=True).stdout
     )
     assert (answer["status"], answer["reason"]["code"]) == ("blocked", "fetch_refused")
     assert answer["runs"][0]["error"]["code"] == "fetch_refused" and answer["streams"]["catalogue"]["state"] is None
-    unknown = subprocess.run([*command[:-1], "src_nobody"], env=env, cwd=stage.home, capture_output=True, check=False)
+    unknown = subprocess.run(
+        [*command[:-1], "src_nobody"], env=env, cwd=services.home, capture_output=True, check=False
+    )
     assert unknown.returncode == 1 and b"no source" in unknown.stderr

@@ -32,7 +32,7 @@ def hostile() -> Iterator[FeedServer]:
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
+async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
     async with open_service(tmp_path) as made:
         yield made
@@ -40,43 +40,47 @@ async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
 
 @pytest.mark.parametrize("url", FORBIDDEN)
 async def test_forbidden_addresses_are_refused_when_they_are_named(
-    desk: InProcessService, hostile: FeedServer, url: str
+    service: InProcessService, hostile: FeedServer, url: str
 ) -> None:
     url = url.replace("{port}", str(hostile.port))
-    answer = await desk.client.post("/v1/sources", {"name": "A", "kind": "url", "config": {"url": url}})
+    answer = await service.client.post("/v1/sources", {"name": "A", "kind": "url", "config": {"url": url}})
     assert (answer.status, answer.code) in {(422, "unprocessable"), (400, "invalid_request")}, answer.body
-    assert (await desk.client.get("/v1/sources")).json()["data"] == []
-    good = await desk.create_source(config={"url": hostile.serve("/feed.csv", build_catalogue(1))})
+    assert (await service.client.get("/v1/sources")).json()["data"] == []
+    good = await service.create_source(config={"url": hostile.serve("/feed.csv", build_catalogue(1))})
     changed = {"config": {"url": url}}
-    patched = await desk.client.send_json("PATCH", f"/v1/sources/{good}", changed, if_match="*")
+    patched = await service.client.send_json("PATCH", f"/v1/sources/{good}", changed, if_match="*")
     assert patched.status in (400, 422), patched.body
 
 
 @pytest.mark.parametrize("url", [url for url in FORBIDDEN if not ("example.com" in url or "x.localhost" in url)])
-async def test_redirects_to_forbidden_addresses(desk: InProcessService, hostile: FeedServer, url: str) -> None:
+async def test_redirects_to_forbidden_addresses(service: InProcessService, hostile: FeedServer, url: str) -> None:
     first = hostile.fail("/feed.csv", 302, Location=url.replace("{port}", str(hostile.port)))
-    run = await desk.pull(first)
+    run = await service.pull(first)
     assert (run["status"], run["error"]["code"]) == ("failed", "fetch_refused"), run
     assert hostile.count("/feed.csv") == 1
-    source = (await desk.client.get(f"/v1/sources/{run['source']}")).json()
+    source = (await service.client.get(f"/v1/sources/{run['source']}")).json()
     assert (source["status"], source["status_reason"]["code"]) == ("blocked", "fetch_refused")
-    assert await desk.fetch_catalogue_rows() == [
-        row for row in await desk.fetch_catalogue_rows() if "source.blocked" in row[0]
+    assert await service.fetch_catalogue_rows() == [
+        row for row in await service.fetch_catalogue_rows() if "source.blocked" in row[0]
     ]
 
 
 @pytest.mark.parametrize(
     "location", ["file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/x", "http://", "::"]
 )
-async def test_redirects_to_what_is_no_web_address(desk: InProcessService, hostile: FeedServer, location: str) -> None:
-    run = await desk.pull(hostile.fail("/feed.csv", 302, Location=location))
+async def test_redirects_to_what_is_no_web_address(
+    service: InProcessService, hostile: FeedServer, location: str
+) -> None:
+    run = await service.pull(hostile.fail("/feed.csv", 302, Location=location))
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")
 
 
-async def test_a_name_that_resolves_to_a_private_address_is_refused_at_the_connection(desk: InProcessService) -> None:
+async def test_a_name_that_resolves_to_a_private_address_is_refused_at_the_connection(
+    service: InProcessService,
+) -> None:
     """Nothing is wrong with the text; the address behind it is looked at when the connection is made."""
     name = "localhost.localdomain"
-    run = await desk.pull(f"http://{name}/feed.csv")
+    run = await service.pull(f"http://{name}/feed.csv")
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")
 
 
@@ -122,34 +126,36 @@ def _headers(handler: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.mark.parametrize("behave", [_endless, _dripping, _silent, _mute, _cut, _garbage, _headers])
-async def test_servers_that_misbehave(desk: InProcessService, hostile: FeedServer, behave: object) -> None:
+async def test_servers_that_misbehave(service: InProcessService, hostile: FeedServer, behave: object) -> None:
     hostile.raw["/feed.csv"] = behave  # type: ignore[assignment]
     started = time.monotonic()
-    run = await desk.pull(hostile.url("/feed.csv"))
+    run = await service.pull(hostile.url("/feed.csv"))
     assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed"), run
     assert len(run["error"]["message"]) > 10 and time.monotonic() - started < 8
-    assert await desk.fetch_catalogue_rows() == []
+    assert await service.fetch_catalogue_rows() == []
 
 
-async def test_gzip_is_unpacked_and_its_bombs_are_not(desk: InProcessService, hostile: FeedServer) -> None:
+async def test_gzip_is_unpacked_and_its_bombs_are_not(service: InProcessService, hostile: FeedServer) -> None:
     packed = gzip.compress(build_catalogue(5))
     hostile.pages["/good.csv"] = lambda _: (200, {"Content-Encoding": "gzip"}, packed)
-    assert (await desk.pull(hostile.url("/good.csv")))["stats"]["products_created"] == 5
-    before = await desk.fetch_catalogue_rows()
+    assert (await service.pull(hostile.url("/good.csv")))["stats"]["products_created"] == 5
+    before = await service.fetch_catalogue_rows()
     bomb = gzip.compress(b"a" * (50 << 20))
     for name, body in (("bomb", bomb), ("twice", gzip.compress(bomb)), ("broken", packed[:40] + b"x" * 40)):
         hostile.pages[f"/{name}.csv"] = lambda _, body=body: (200, {"Content-Encoding": "gzip"}, body)  # type: ignore[misc]
-        run = await desk.pull(hostile.url(f"/{name}.csv"))
+        run = await service.pull(hostile.url(f"/{name}.csv"))
         assert run["status"] == "failed", (name, run)
-    assert await desk.fetch_catalogue_rows() == before
+    assert await service.fetch_catalogue_rows() == before
 
 
-async def test_a_feed_larger_than_the_limit(desk: InProcessService, hostile: FeedServer) -> None:
-    run = await desk.pull(hostile.serve("/large.csv", b"SKU,Title\n" + b"A1,Chair\n" * 200_000))
+async def test_a_feed_larger_than_the_limit(service: InProcessService, hostile: FeedServer) -> None:
+    run = await service.pull(hostile.serve("/large.csv", b"SKU,Title\n" + b"A1,Chair\n" * 200_000))
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_failed", "parse_failed")
-    assert await desk.fetch_catalogue_rows() == []
+    assert await service.fetch_catalogue_rows() == []
 
 
-async def test_a_password_page_instead_of_a_feed(desk: InProcessService, hostile: FeedServer) -> None:
-    run = await desk.pull(hostile.serve("/login.csv", b"<html><body>Sign in</body></html>", content_type="text/html"))
+async def test_a_password_page_instead_of_a_feed(service: InProcessService, hostile: FeedServer) -> None:
+    run = await service.pull(
+        hostile.serve("/login.csv", b"<html><body>Sign in</body></html>", content_type="text/html")
+    )
     assert run["status"] == "failed" and "web page" in run["error"]["message"]

@@ -22,13 +22,13 @@ def test_a_worker_has_pairs_judged(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     answers = [_scripted_answer("ining table", "oak", "oak"), _scripted_answer("ench", "never written", "oak")]
     script.write_text(json.dumps({"answers": answers}), "utf-8")
-    stage = ServiceProcesses(
+    services = ServiceProcesses(
         asyncio.run(fresh_database("judging")), tmp_path, {"JOINERY_MODELS": f"scripted://{script}"}
     )
     try:
-        stage.start("worker")
-        stage.start_api()
-        fjord = stage.create_organisation()
+        services.start("worker")
+        services.start_api()
+        fjord = services.create_organisation()
         settings = fjord.api.call("PATCH", "/v1/matching/judge-settings", {"enabled": True})
         assert settings.status == 200, settings.body
         for content in (MAKER, SHOP):
@@ -52,4 +52,4 @@ def test_a_worker_has_pairs_judged(tmp_path: Path) -> None:
         fjord.api.post(f"/v1/merges/{merge['id']}/undo")
         assert len(fjord.api.get("/v1/products")["data"]) == 6
     finally:
-        stage.stop()
+        services.stop()

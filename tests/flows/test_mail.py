@@ -42,15 +42,15 @@ PROGRAM = "import sys; from entrypoints.cli.main import main; sys.exit(main(['ma
 
 
 @contextmanager
-def listening(stage: ServiceProcesses, resolver: int, place: str | None = None) -> Iterator[int]:
+def listening(services: ServiceProcesses, resolver: int, place: str | None = None) -> Iterator[int]:
     """A listener, which dies at the place if one is named; answers its port."""
     port = free_port()
     argv = ("-c", TRAPPED, place) if place else ("-c", PROGRAM)
     settings = {"JOINERY_MAIL_PORT": str(port), "JOINERY_MAIL_RESOLVER": f"127.0.0.1:{resolver}"}
-    process = stage.start("mail", argv, **settings)
+    process = services.start("mail", argv, **settings)
 
     def answers() -> bool:
-        assert process.poll() is None, stage.log_path("mail").read_text()
+        assert process.poll() is None, services.log_path("mail").read_text()
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -60,7 +60,7 @@ def listening(stage: ServiceProcesses, resolver: int, place: str | None = None) 
         if place:
             assert process.wait(20) == -signal.SIGKILL
     finally:
-        stage.stop(process)
+        services.stop(process)
 
 
 def _source(tenancy: Tenancy) -> tuple[str, str]:
@@ -76,9 +76,9 @@ def _sent(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
         return server.data(raw)
 
 
-def test_a_signed_message_to_products(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_signed_message_to_products(services: ServiceProcesses, fjord: Tenancy) -> None:
     source, address = _source(fjord)
-    with running_name_server(RECORDS) as names, listening(stage, names) as port:
+    with running_name_server(RECORDS) as names, listening(services, names) as port:
         raw = wire(message(("prices.csv", build_catalogue(12))))
         assert _sent(port, address, raw)[0] == 550
         assert _sent(port, address, KEY.signed(raw))[0] == 250
@@ -90,17 +90,17 @@ def test_a_signed_message_to_products(stage: ServiceProcesses, fjord: Tenancy) -
 
 
 @pytest.mark.parametrize("place", ["staged", "committed"])
-def test_killed_between_the_message_and_the_answer(stage: ServiceProcesses, fjord: Tenancy, place: str) -> None:
+def test_killed_between_the_message_and_the_answer(services: ServiceProcesses, fjord: Tenancy, place: str) -> None:
     """What the sender was not told it sends again; what it sent is read once."""
     source, address = _source(fjord)
     raw = KEY.signed(wire(message(("prices.csv", build_catalogue(3)), message_id=f"<{place}@vendor.example>")))
     with running_name_server(RECORDS) as names:
-        with listening(stage, names, place) as port:
+        with listening(services, names, place) as port:
             with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionError)):
                 _sent(port, address, raw)
         runs = fjord.api.list_all(f"/v1/sources/{source}/runs")
         assert len(runs) == len(fjord.api.list_all(f"/v1/sources/{source}/inbound-messages")) == (place == "committed")
-        with listening(stage, names) as port:
+        with listening(services, names) as port:
             code, text = _sent(port, address, raw)
     assert code == 250 and (b"Duplicate message" in text) == (place == "committed")
     [run] = fjord.api.list_all(f"/v1/sources/{source}/runs")
@@ -108,15 +108,15 @@ def test_killed_between_the_message_and_the_answer(stage: ServiceProcesses, fjor
     assert len(fjord.api.list_all("/v1/products", source=source)) == 3
 
 
-def test_a_message_in_hand_is_answered_before_it_stops(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_message_in_hand_is_answered_before_it_stops(services: ServiceProcesses, fjord: Tenancy) -> None:
     """One whose answer waits for a name server that is silent, which takes some seconds."""
     source, address = _source(fjord)
     slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
-    with running_name_server(slow) as names, listening(stage, names) as port:
+    with running_name_server(slow) as names, listening(services, names) as port:
         dialogue = Dialogue(port).opened(address)
         dialogue.send(KEY.signed(wire(message(("prices.csv", build_catalogue(2))))) + b".\r\n")
         time.sleep(0.5)
-        stage.processes[-1].send_signal(signal.SIGTERM)
+        services.processes[-1].send_signal(signal.SIGTERM)
         assert dialogue.hear().startswith("250")
-        assert stage.processes[-1].wait(15) == 0
+        assert services.processes[-1].wait(15) == 0
     assert len(fjord.api.list_all(f"/v1/sources/{source}/runs")) == 1

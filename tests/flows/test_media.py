@@ -52,8 +52,8 @@ def server() -> Iterator[FeedServer]:
 class Gallery:
     """A workbench, and a vendor whose items have images."""
 
-    def __init__(self, desk: InProcessService, server: FeedServer, folder: Path) -> None:
-        self.desk, self.server, self.folder = desk, server, folder
+    def __init__(self, service: InProcessService, server: FeedServer, folder: Path) -> None:
+        self.desk, self.server, self.folder = service, server, folder
         self.source = ""
 
     async def pull(self, *urls: str, price: int = 10) -> None:
@@ -110,38 +110,38 @@ class Gallery:
 @pytest_asyncio.fixture
 async def gallery(tmp_path: Path, server: FeedServer) -> AsyncIterator[Gallery]:
     """A gallery."""
-    async with open_service(tmp_path) as desk:
-        yield Gallery(desk, server, tmp_path)
+    async with open_service(tmp_path) as service:
+        yield Gallery(service, server, tmp_path)
 
 
 async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
-    desk, server = gallery.desk, gallery.server
+    service, server = gallery.desk, gallery.server
     one = server.serve("/1.jpg", images.build_jpeg(1), etag='"one"', content_type="image/jpeg")
     same = server.serve("/same", images.build_jpeg(1), content_type="text/plain")
     two = server.serve("/2.png", images.encode_image(images.build_image(), "PNG"))
     server.pages["/moved.jpg"] = lambda _: (302, {"Location": "/2.png"}, b"")
     await gallery.pull(one, same, two, server.url("/moved.jpg"))
-    product = (await desk.client.get("/v1/products?limit=1")).json()["data"][0]
-    events = await desk.fetch_rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org)
+    product = (await service.client.get("/v1/products?limit=1")).json()["data"][0]
+    events = await service.fetch_rows("SELECT count(*) FROM events WHERE org = %s", service.tenant.org)
     await gallery.work()
     first, second, third, moved = await gallery.media()
     assert first["id"] == second["id"] != third["id"] == moved["id"], "stored once by content"
     assert first["url"] == one and first["stored_url"].endswith(f"/v1/media/{first['id']}")
-    after = (await desk.client.get(f"/v1/products/{product['id']}")).json()
+    after = (await service.client.get(f"/v1/products/{product['id']}")).json()
     assert (after["version"], after["updated_at"]) == (product["version"], product["updated_at"])
-    assert await desk.fetch_rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org) == events, (
+    assert await service.fetch_rows("SELECT count(*) FROM events WHERE org = %s", service.tenant.org) == events, (
         "no event of it"
     )
-    answer = await desk.client.get(urlsplit(first["stored_url"]).path)
+    answer = await service.client.get(urlsplit(first["stored_url"]).path)
     listed = answer.json()
     assert (answer.status, listed["object"], listed["id"]) == (200, "media", first["id"])
     assert (listed["width"], listed["height"], listed["content_type"]) == (60, 40, "image/webp")
     link = urlsplit(listed["download"]["url"])
-    got = await desk.client.get(f"{link.path}?{link.query}")
+    got = await service.client.get(f"{link.path}?{link.query}")
     assert got.status == 200 and len(got.body) == listed["bytes"]
     assert Image.open(io.BytesIO(got.body)).format == "WEBP"
     left = "SELECT 1 FROM jobs WHERE org = %s AND kind LIKE 'media.%%'"
-    assert await desk.fetch_rows(left, desk.tenant.org) == [], "nothing is left to be done"
+    assert await service.fetch_rows(left, service.tenant.org) == [], "nothing is left to be done"
     await gallery.sweep()
     counted, on_disk = await gallery.stored()
     assert counted == on_disk > 0
@@ -181,33 +181,33 @@ async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gall
 
 
 async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery) -> None:
-    desk, server = gallery.desk, gallery.server
+    service, server = gallery.desk, gallery.server
     server.serve("/old/pics/AB%201.jpg", images.build_jpeg(1))
     server.serve("/new/images/AB-2.jpg", images.build_jpeg(2))
     server.serve("/new/AB%201.jpg", images.build_jpeg(3))
     names = ("AB 1.jpg", "images/AB-2.jpg", "../secret.jpg", "http://127.0.0.1:1/x.jpg")
     await gallery.pull(*names)
-    assert [data.get("media", [{}])[0].get("url") for data in await desk.list_product_data()] == [
+    assert [data.get("media", [{}])[0].get("url") for data in await service.list_product_data()] == [
         None,
         None,
         None,
         names[3],
     ]
-    problems = (await desk.get_newest_run(gallery.source))["problems"]
+    problems = (await service.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
     async def placed(folder: str | None) -> None:
-        source = (await desk.client.get(f"/v1/sources/{gallery.source}")).json()
+        source = (await service.client.get(f"/v1/sources/{gallery.source}")).json()
         config = {name: value for name, value in source["config"].items() if name != "media_base_url"}
         config |= {"media_base_url": server.url(folder)} if folder else {}
         path = f"/v1/sources/{gallery.source}"
-        changed = await desk.client.send_json("PATCH", path, {"config": config}, if_match="*")
+        changed = await service.client.send_json("PATCH", path, {"config": config}, if_match="*")
         assert changed.status == 200, changed.body
 
     await placed("/old/pics/")
     await gallery.pull(*names)
     await gallery.work()
-    first, second = [data["media"][0] for data in (await desk.list_product_data())[:2]]
+    first, second = [data["media"][0] for data in (await service.list_product_data())[:2]]
     assert first["url"] == server.url("/old/pics/AB%201.jpg") and "stored_url" in first
     assert second["url"] == server.url("/old/pics/images/AB-2.jpg") and "stored_url" not in second
     assert server.count("/old/pics/AB%201.jpg") == 1
@@ -215,21 +215,21 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
     await placed("/new")
     await gallery.pull(*names)
     await gallery.work()
-    found = [data.get("media", [{}])[0] for data in await desk.list_product_data()]
+    found = [data.get("media", [{}])[0] for data in await service.list_product_data()]
     assert [item.get("url") for item in found] == [
         server.url("/new/AB%201.jpg"), server.url("/new/images/AB-2.jpg"), None, names[3]
     ]  # fmt: skip
     assert ["stored_url" in item for item in found] == [True, True, False, False]
-    problems = (await desk.get_newest_run(gallery.source))["problems"]
+    problems = (await service.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"]
 
     await placed(None)
     await gallery.pull(*names)
-    kept = [data.get("media", [{}])[0] for data in await desk.list_product_data()]
+    kept = [data.get("media", [{}])[0] for data in await service.list_product_data()]
     assert [item.get("url") for item in kept] == [item.get("url") for item in found], (
         "what cannot be read keeps its value"
     )
-    problems = (await desk.get_newest_run(gallery.source))["problems"]
+    problems = (await service.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
 

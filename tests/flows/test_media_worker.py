@@ -7,7 +7,7 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.support import images
 
 
-def test_images_come_by_themselves(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_images_come_by_themselves(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     urls = [feeds.serve(f"/pictures/{number}.jpg", images.build_jpeg(40 * number)) for number in range(3)]
     hostile = [
         feeds.serve("/pictures/bomb.png", images.build_png_bomb()),
@@ -29,5 +29,5 @@ def test_images_come_by_themselves(stage: ServiceProcesses, fjord: Tenancy, feed
     assert {feeds.count(urlsplit(url).path) for url in urls} == {1}
     later = "SELECT count(*) FROM image_addresses WHERE org = %(org)s AND url LIKE '%%/text.png' AND tries = 1 AND image IS NULL"
     wait_until(
-        lambda: stage.fetch_value(later, org=fjord.tenant.org), "the hostile one waits for another try", within=60
+        lambda: services.fetch_value(later, org=fjord.tenant.org), "the hostile one waits for another try", within=60
     )

@@ -48,21 +48,21 @@ def copied(path: Path) -> dict[str, bytes]:
         return {id: body.encode() for id, body in database.execute("SELECT id, body FROM products")}
 
 
-def mirrored(stage: ServiceProcesses, tenancy: Tenancy, path: Path, *more: str) -> "object":
+def mirrored(services: ServiceProcesses, tenancy: Tenancy, path: Path, *more: str) -> "object":
     argv = ("-m", "entrypoints.cli.main", "mirror", "--to", str(path), *more)
-    environment = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(tenancy.api.secret)}
-    return stage.start("mirror", argv, **environment)
+    environment = {"JOINERY_URL": f"http://127.0.0.1:{services.port}", "JOINERY_KEY": str(tenancy.api.secret)}
+    return services.start("mirror", argv, **environment)
 
 
-def once(stage: ServiceProcesses, tenancy: Tenancy, path: Path) -> None:
+def once(services: ServiceProcesses, tenancy: Tenancy, path: Path) -> None:
     """Everything there is by now."""
-    process = mirrored(stage, tenancy, path, "--once")
-    assert process.wait(60) == 0, stage.log_path("mirror").read_text()  # type: ignore[attr-defined]
-    stage.processes.remove(process)  # type: ignore[arg-type]
+    process = mirrored(services, tenancy, path, "--once")
+    assert process.wait(60) == 0, services.log_path("mirror").read_text()  # type: ignore[attr-defined]
+    services.processes.remove(process)  # type: ignore[arg-type]
 
 
 def mirror_during_writes(
-    stage: ServiceProcesses, tenancy: Tenancy, path: Path, writers: int, calls: int, kills: int
+    services: ServiceProcesses, tenancy: Tenancy, path: Path, writers: int, calls: int, kills: int
 ) -> None:
     sources = [tenancy.api.create_source("push", config={"currency": "usd"}) for _ in range(writers)]
     began = threading.Barrier(writers + 1)
@@ -85,15 +85,15 @@ def mirror_during_writes(
         writing = [pool.submit(write, number) for number in range(writers)]
         began.wait()
         for _ in range(kills):
-            follower = mirrored(stage, tenancy, path)
+            follower = mirrored(services, tenancy, path)
             wait_until(
                 lambda: path.exists() and copied(path) if path.is_dir() else _filled(path), "something is copied"
             )
-            stage.stop(follower, number=signal.SIGKILL)  # type: ignore[arg-type]
+            services.stop(follower, number=signal.SIGKILL)  # type: ignore[arg-type]
         runs = [run for written in writing for run in written.result()]
     for run in runs:
         assert tenancy.api.wait_for_end(run, within=120)["status"] == "succeeded"
-    once(stage, tenancy, path)
+    once(services, tenancy, path)
     assert copied(path) == listed(tenancy) and len(copied(path)) > 3 * writers
 
 
@@ -104,45 +104,45 @@ def _filled(path: Path) -> bool:
         return False
 
 
-def test_a_mirror_file_during_eight_writers(stage: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
+def test_a_mirror_file_during_eight_writers(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
     fjord.api.wait_for_end(
         fjord.api.push(fjord.api.create_source("push", config={"currency": "usd"}), [build_record("first")])["id"]
     )
-    mirror_during_writes(stage, fjord, tmp_path / "copy.sqlite", writers=8, calls=3, kills=2)
+    mirror_during_writes(services, fjord, tmp_path / "copy.sqlite", writers=8, calls=3, kills=2)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["copy.sqlite", "copy"])
-def test_for_long(stage: ServiceProcesses, fjord: Tenancy, tmp_path: Path, name: str) -> None:
+def test_for_long(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path, name: str) -> None:
     fjord.api.wait_for_end(
         fjord.api.push(fjord.api.create_source("push", config={"currency": "usd"}), [build_record("first")])["id"]
     )
-    mirror_during_writes(stage, fjord, tmp_path / name, writers=8, calls=40, kills=12)
+    mirror_during_writes(services, fjord, tmp_path / name, writers=8, calls=40, kills=12)
 
 
-def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(stage: ServiceProcesses, tmp_path: Path) -> None:
-    tenancy = stage.create_organisation(plan="free")
+def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(services: ServiceProcesses, tmp_path: Path) -> None:
+    tenancy = services.create_organisation(plan="free")
     source = tenancy.api.create_source("push", config={"currency": "usd"})
     tenancy.api.wait_for_end(tenancy.api.push(source, [build_record("A"), build_record("B")])["id"])
     path = tmp_path / "copy"
-    once(stage, tenancy, path)
+    once(services, tenancy, path)
     assert copied(path) == listed(tenancy) and len(copied(path)) == 2
     tenancy.api.wait_for_end(tenancy.api.push(source, [build_record("A", title="Renamed"), build_record("C")])["id"])
     (path / "products" / "prod_strange.json").write_text("{}")
-    once(stage, tenancy, path)
+    once(services, tenancy, path)
     assert copied(path) == listed(tenancy) | {"prod_strange": b"{}"}
 
-    stage.fetch_rows(
+    services.fetch_rows(
         "UPDATE event_logs SET low = last, epoch = epoch + 1, began = last WHERE org = %(org)s", org=tenancy.tenant.org
     )
-    once(stage, tenancy, path)
-    assert "expired" in stage.log_path("mirror").read_text()
+    once(services, tenancy, path)
+    assert "expired" in services.log_path("mirror").read_text()
     assert copied(path) == listed(tenancy) and len(copied(path)) == 3
 
-    process = mirrored(stage, tenancy, path, "--once", "--key", "svc_live_wrong")
-    assert process.wait(30) == 1 and "401 authentication_required" in stage.log_path("mirror").read_text()  # type: ignore[attr-defined]
+    process = mirrored(services, tenancy, path, "--once", "--key", "svc_live_wrong")
+    assert process.wait(30) == 1 and "401 authentication_required" in services.log_path("mirror").read_text()  # type: ignore[attr-defined]
 
-    other = stage.create_organisation()
-    process = mirrored(stage, other, path, "--once")
+    other = services.create_organisation()
+    process = mirrored(services, other, path, "--once")
     assert process.wait(30) == 1  # type: ignore[attr-defined]
-    assert "another copy" in stage.log_path("mirror").read_text() and len(copied(path)) == 3
+    assert "another copy" in services.log_path("mirror").read_text() and len(copied(path)) == 3

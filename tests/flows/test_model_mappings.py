@@ -36,13 +36,13 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
     scripted = _scripted_answer(
         2, "materials", contains=["Zorbvane", "oak"], usage={"input_tokens": 310, "output_tokens": 12}
     )
-    stage = ServiceProcesses(
+    services = ServiceProcesses(
         asyncio.run(fresh_database("models")), tmp_path, {"JOINERY_MODELS": _script(tmp_path, scripted)}
     )
     try:
-        stage.start("worker")
-        stage.start_api()
-        fjord = stage.create_organisation()
+        services.start("worker")
+        services.start_api()
+        fjord = services.create_organisation()
         source = fjord.api.create_source("file", config={"currency": "usd"})
         run = fjord.api.import_file(source, FEED)
         assert run["status"] == "succeeded" and run["stats"]["columns_unmapped"] == 1
@@ -60,7 +60,9 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
         question_texts = (
             "SELECT task, subject, model, input_tokens, output_tokens, cost_micros FROM model_uses WHERE org = %(org)s"
         )
-        assert stage.fetch_rows(question_texts, org=fjord.tenant.org) == [("mappings.ask", id, "scripted", 310, 12, 0)]
+        assert services.fetch_rows(question_texts, org=fjord.tenant.org) == [
+            ("mappings.ask", id, "scripted", 310, 12, 0)
+        ]
         again = fjord.api.import_file(source, NEXT)
         assert again["columns"][2]["reason"] == "unknown", "no run goes by what nobody confirmed"
         assert _data(fjord.api.get("/v1/products", limit=10)) == [None, None, None]
@@ -74,7 +76,7 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
         )
         assert _data(fjord.api.get("/v1/products", limit=10)) == [["ash"], ["elm"], ["oak"]]
     finally:
-        stage.stop()
+        services.stop()
 
 
 def _data(products: Any) -> list[Any]:
@@ -84,11 +86,11 @@ def _data(products: Any) -> list[Any]:
     )
 
 
-async def _answered_mapping(desk: InProcessService, content: bytes = FEED) -> tuple[str, Any]:
+async def _answered_mapping(service: InProcessService, content: bytes = FEED) -> tuple[str, Any]:
     """Return a source, and its mapping after the model was queried."""
-    run = await desk.import_file(content)
-    await desk.process_model_requests()
-    return run["source"], (await desk.client.get(f"/v1/mappings/{run['mappings'][0]}")).json()
+    run = await service.import_file(content)
+    await service.process_model_requests()
+    return run["source"], (await service.client.get(f"/v1/mappings/{run['mappings'][0]}")).json()
 
 
 @pytest.mark.asyncio
@@ -103,8 +105,8 @@ async def _answered_mapping(desk: InProcessService, content: bytes = FEED) -> tu
     ],
 )
 async def test_an_answer_about_anything_else_is_void(tmp_path: Path, scripted: Any) -> None:
-    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, scripted)) as desk:
-        _, mapping = await _answered_mapping(desk)
+    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, scripted)) as service:
+        _, mapping = await _answered_mapping(service)
         assert set(_tiers(mapping)) == {"Item No.", "Product Name"}
         assert [one["column"] for one in mapping["unmapped"]] == ["Zorbvane"]
 
@@ -116,45 +118,47 @@ async def test_prompt_injection_in_headers_and_values_has_no_effect(tmp_path: Pa
     for number, scripted in enumerate((_scripted_answer(0, "title"), _scripted_answer(2, "cost"))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        async with open_service(folder, JOINERY_MODELS=_script(folder, scripted)) as desk:
-            _, mapping = await _answered_mapping(desk, injected.encode())
+        async with open_service(folder, JOINERY_MODELS=_script(folder, scripted)) as service:
+            _, mapping = await _answered_mapping(service, injected.encode())
             assert _tiers(mapping)["Item No."] == ("sku", "built_in") and "model" not in str(_tiers(mapping))
 
 
 @pytest.mark.asyncio
 async def test_a_model_that_comes_later_keeps_no_run_waiting(tmp_path: Path) -> None:
-    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, {"later": 3600})) as desk:
-        source, mapping = await _answered_mapping(desk)
-        assert (await desk.get_newest_run(source))["status"] == "succeeded" and len(mapping["columns"]) == 2
-        confirmed = await desk.client.post(f"/v1/mappings/{mapping['id']}/confirm")
+    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, {"later": 3600})) as service:
+        source, mapping = await _answered_mapping(service)
+        assert (await service.get_newest_run(source))["status"] == "succeeded" and len(mapping["columns"]) == 2
+        confirmed = await service.client.post(f"/v1/mappings/{mapping['id']}/confirm")
         assert confirmed.status == 200, confirmed.body
-        await desk.process_lane(source)
-        await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-        await desk.process_model_requests()
-        assert (await desk.client.get(f"/v1/mappings/{mapping['id']}")).json() == confirmed.json()
+        await service.process_lane(source)
+        await service.execute("UPDATE jobs SET run_at = now() WHERE org = %s", service.tenant.org)
+        await service.process_model_requests()
+        assert (await service.client.get(f"/v1/mappings/{mapping['id']}")).json() == confirmed.json()
         assert (
-            await desk.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+            await service.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", service.tenant.org)
+            == []
         )
 
 
 @pytest.mark.asyncio
 async def test_a_run_that_stopped_for_its_key_continues_once_the_guess_is_confirmed(tmp_path: Path) -> None:
-    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, _scripted_answer(0, "sku"))) as desk:
-        source, mapping = await _answered_mapping(desk, b"Zorb,Quix\nA-1,x\nA-2,y\n")
-        assert (await desk.get_newest_run(source))["status"] == "needs_mapping"
+    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, _scripted_answer(0, "sku"))) as service:
+        source, mapping = await _answered_mapping(service, b"Zorb,Quix\nA-1,x\nA-2,y\n")
+        assert (await service.get_newest_run(source))["status"] == "needs_mapping"
         assert _tiers(mapping) == {"Zorb": ("sku", "model")}
-        assert (await desk.client.post(f"/v1/mappings/{mapping['id']}/confirm")).status == 200
-        await desk.process_lane(source)
-        run = await desk.get_newest_run(source)
+        assert (await service.client.post(f"/v1/mappings/{mapping['id']}/confirm")).status == 200
+        await service.process_lane(source)
+        run = await service.get_newest_run(source)
         assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 2)
 
 
 @pytest.mark.asyncio
 async def test_no_model_is_queried_unless_configured(tmp_path: Path) -> None:
-    async with open_service(tmp_path) as desk:
-        await desk.import_file(FEED)
+    async with open_service(tmp_path) as service:
+        await service.import_file(FEED)
         assert (
-            await desk.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+            await service.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", service.tenant.org)
+            == []
         )
 
 
@@ -171,8 +175,8 @@ async def test_a_provider_is_queried_over_http(tmp_path: Path, api: str) -> None
             "JOINERY_MODEL": "small-1",
             "JOINERY_MODEL_PRICES": "small-1=250000/2000000",
         }
-        async with open_service(tmp_path, **environment) as desk:
-            _, mapping = await _answered_mapping(desk)
+        async with open_service(tmp_path, **environment) as service:
+            _, mapping = await _answered_mapping(service)
             assert _tiers(mapping)["Zorbvane"] == ("materials", "model") and server.faults == []
             used = "SELECT model, input_tokens, output_tokens, cost_micros FROM model_uses WHERE org = %s"
-            assert await desk.fetch_rows(used, desk.tenant.org) == [("small-1-2026-08-07", 1001, 40, 331)]
+            assert await service.fetch_rows(used, service.tenant.org) == [("small-1-2026-08-07", 1001, 40, 331)]

@@ -19,26 +19,26 @@ from tests.support.forkserver import run_joinery
 from tests.support.operation_table import load_operation_table
 
 
-def _joinery(stage: ServiceProcesses, *words: str) -> Any:
+def _joinery(services: ServiceProcesses, *words: str) -> Any:
     """The JSON that a command prints."""
-    done = run_joinery(*words, "--json", env=stage.env)
+    done = run_joinery(*words, "--json", env=services.env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
-def organisation(stage: ServiceProcesses) -> str:
+def organisation(services: ServiceProcesses) -> str:
     """One made on the command line."""
-    made = _joinery(stage, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
+    made = _joinery(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
     return str(made["organisation"])
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
-def test_a_members_key(stage: ServiceProcesses, organisation: str, role: str) -> None:
+def test_a_members_key(services: ServiceProcesses, organisation: str, role: str) -> None:
     email = f"{role}@fjord.example"
-    _joinery(stage, "member", "add", "--org", organisation, "--email", email, "--role", role)
-    key = _joinery(stage, "key", "create", "--org", organisation, "--mode", "live", "--member", email.upper())
-    api = ApiClient(stage.port, key["secret"])
+    _joinery(services, "member", "add", "--org", organisation, "--email", email, "--role", role)
+    key = _joinery(services, "key", "create", "--org", organisation, "--mode", "live", "--member", email.upper())
+    api = ApiClient(services.port, key["secret"])
     for operation in load_operation_table():
         if operation.method == "GET" and not operation.ids:
             allowed = operation.scope is None or operation.scope in ROLES[role]
@@ -48,35 +48,37 @@ def test_a_members_key(stage: ServiceProcesses, organisation: str, role: str) ->
     assert created.status == (201 if "sources:write" in ROLES[role] else 403)
 
 
-def test_a_revoked_key_is_refused_within_a_second_by_every_process(stage: ServiceProcesses, organisation: str) -> None:
+def test_a_revoked_key_is_refused_within_a_second_by_every_process(
+    services: ServiceProcesses, organisation: str
+) -> None:
     key = _joinery(
-        stage, "key", "create", "--org", organisation, "--mode", "test", "--restricted", "--scopes", "org:read"
+        services, "key", "create", "--org", organisation, "--mode", "test", "--restricted", "--scopes", "org:read"
     )
     assert key["secret"].startswith("svc_rk_test_")
-    api = ApiClient(stage.port, key["secret"])
+    api = ApiClient(services.port, key["secret"])
     assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
-    _joinery(stage, "key", "revoke", "--org", organisation, "--mode", "test", "--key", key["key"])
+    _joinery(services, "key", "revoke", "--org", organisation, "--mode", "test", "--key", key["key"])
     revoked = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() - revoked < 1.0
         time.sleep(0.02)
 
 
-def _traces(stage: ServiceProcesses, *texts: str) -> list[str]:
+def _traces(services: ServiceProcesses, *texts: str) -> list[str]:
     """Where any of these texts stands: in whatever column of whatever table, and in the objects' names and bytes."""
-    tables = stage.fetch_rows(
+    tables = services.fetch_rows(
         "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' ORDER BY 1"
     )
     found = []
     for (table,) in tables:
         for text in texts:
             hexed = text.encode().hex()
-            rows = stage.fetch_value(
+            rows = services.fetch_value(
                 f"SELECT count(*) FROM {table} AS t WHERE position(%(text)s IN t::text) + position(%(hexed)s IN t::text) > 0",
                 text=text, hexed=hexed,
             )  # fmt: skip
             found += [f"{table}: {text}"] if rows else []
-    files = [path for path in (stage.home / "objects").rglob("*") if path.is_file()]  # empty folders go a day later
+    files = [path for path in (services.home / "objects").rglob("*") if path.is_file()]  # empty folders go a day later
     for path in files:
         names = [text for text in texts if text in str(path)]
         inside = [text for text in texts if text.encode() in path.read_bytes()]
@@ -84,25 +86,25 @@ def _traces(stage: ServiceProcesses, *texts: str) -> list[str]:
     return found
 
 
-def test_a_members_token_is_the_person_until_it_is_ended(stage: ServiceProcesses, organisation: str) -> None:
+def test_a_members_token_is_the_person_until_it_is_ended(services: ServiceProcesses, organisation: str) -> None:
     member = ("--org", organisation, "--email", "scripts@fjord.example")
-    user = _joinery(stage, "member", "add", *member, "--role", "viewer")["user"]
-    output = _joinery(stage, "token", "create", *member, "--hours", "1")
-    api = ApiClient(stage.port, output["token"])
+    user = _joinery(services, "member", "add", *member, "--role", "viewer")["user"]
+    output = _joinery(services, "token", "create", *member, "--hours", "1")
+    api = ApiClient(services.port, output["token"])
     assert output["user"] == user and output["token"].startswith("svc_person_")
     assert [own["id"] for own in api.get("/v1/me/orgs")["data"]] == [organisation]
     assert api.call("POST", "/v1/sources", {"name": "A", "kind": "push"}).status == 403, "a viewer writes nothing"
-    (kept,) = _joinery(stage, "session", "list", *member[2:])["sessions"]
+    (kept,) = _joinery(services, "session", "list", *member[2:])["sessions"]
     assert kept["session"] == output["session"] and kept["kind"] == "token"
-    assert _joinery(stage, "session", "end", *member[2:])["ended"] == 1
+    assert _joinery(services, "session", "end", *member[2:])["ended"] == 1
     ended = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() - ended < 1
         time.sleep(0.05)
-    url = _joinery(stage, "session", "link", *member)["url"]
+    url = _joinery(services, "session", "link", *member)["url"]
     assert "/console/link/svc_link_" in url
-    _enter(f"http://127.0.0.1:{stage.port}", "/console/link/" + url.rpartition("/")[2])
-    (kept,) = _joinery(stage, "session", "list", *member[2:])["sessions"]
+    _enter(f"http://127.0.0.1:{services.port}", "/console/link/" + url.rpartition("/")[2])
+    (kept,) = _joinery(services, "session", "list", *member[2:])["sessions"]
     assert kept["kind"] == "console"
 
 
@@ -118,8 +120,8 @@ def _enter(address: str, place: str) -> None:
         urlopen(address + place)
 
 
-def test_who_leaves_leaves_nothing_behind(stage: ServiceProcesses) -> None:
-    stays, leaves = stage.create_organisation(), stage.create_organisation()
+def test_who_leaves_leaves_nothing_behind(services: ServiceProcesses) -> None:
+    stays, leaves = services.create_organisation(), services.create_organisation()
     ids = [leaves.tenant.org, *leaves.organisation.catalogues]
     text = "Quetzalcoatl armchair"
     for one in (stays, leaves):
@@ -129,12 +131,12 @@ def test_who_leaves_leaves_nothing_behind(stage: ServiceProcesses) -> None:
         one.api.post("/v1/webhook-endpoints", {"url": "https://receiver.example/", "event_types": ["*"]})
         ids += [source] if one is leaves else []
     before = stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]
-    assert _traces(stage, text), "it was there"
+    assert _traces(services, text), "it was there"
     name = leaves.organisation.name
-    refused = run_joinery("org", "delete", "--org", leaves.tenant.org, env=stage.env)
+    refused = run_joinery("org", "delete", "--org", leaves.tenant.org, env=services.env)
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
-    out = stage.home / "leaves"
-    output = _joinery(stage, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
+    out = services.home / "leaves"
+    output = _joinery(services, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
     files = {file["dataset"]: file for file in output["live"]}
     packed = (out / "live" / "products.jsonl.gz").read_bytes()
     assert (
@@ -143,22 +145,22 @@ def test_who_leaves_leaves_nothing_behind(stage: ServiceProcesses) -> None:
     [line] = gzip.decompress(packed).splitlines()
     assert json.loads(line) == leaves.api.get("/v1/products")["data"][0]
     assert files["sources"]["rows"] == files["webhook_endpoints"]["rows"] == 1 and files["audit_events"]["rows"] > 1
-    gone = _joinery(stage, "org", "delete", "--org", leaves.tenant.org, "--confirm", name)
+    gone = _joinery(services, "org", "delete", "--org", leaves.tenant.org, "--confirm", name)
     assert gone["rows"]["products"] == 1 and gone["objects"] >= 1
-    assert _traces(stage, text, *ids) == []
+    assert _traces(services, text, *ids) == []
     assert leaves.api.call("GET", "/v1/org").status == 401
     assert (stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]) == before
 
 
-def test_incidents_from_the_command_line(stage: ServiceProcesses, organisation: str) -> None:
+def test_incidents_from_the_command_line(services: ServiceProcesses, organisation: str) -> None:
     del organisation
-    made = _joinery(stage, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house")
-    api = stage.create_organisation().api
+    made = _joinery(services, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house")
+    api = services.create_organisation().api
     shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
     assert (shown["title"], shown["opened_by"], "closed_at" in shown) == ("Moving house", "operator", False)
-    _joinery(stage, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded")
-    assert made["incident"] in [one["incident"] for one in _joinery(stage, "incident", "list")["incidents"]]
-    _joinery(stage, "incident", "close", made["incident"])
+    _joinery(services, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded")
+    assert made["incident"] in [one["incident"] for one in _joinery(services, "incident", "list")["incidents"]]
+    _joinery(services, "incident", "close", made["incident"])
     shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
     assert [one["text"] for one in shown["updates"]] == ["Moving house", "Half of it is there.", "Resolved."]
     assert shown["state"] == "operational" and shown["closed_at"]
@@ -166,21 +168,21 @@ def test_incidents_from_the_command_line(stage: ServiceProcesses, organisation: 
     assert page.status == 200 and b"Moving house" in page.body
 
 
-def test_an_app_on_the_command_line(stage: ServiceProcesses, organisation: str) -> None:
+def test_an_app_on_the_command_line(services: ServiceProcesses, organisation: str) -> None:
     app = _joinery(
-        stage, "app", "create", "--org", organisation, "--kind", "machine", "--name", "Board", "--scopes", "org:read"
+        services, "app", "create", "--org", organisation, "--kind", "machine", "--name", "Board", "--scopes", "org:read"
     )
     form = {"grant_type": "client_credentials", **{name: app[name] for name in ("client_id", "client_secret")}}
     body = urlencode(form).encode()
-    request = Request(f"http://127.0.0.1:{stage.port}/oauth/token", body)
+    request = Request(f"http://127.0.0.1:{services.port}/oauth/token", body)
     with urlopen(request) as answer:
         token = json.load(answer)["access_token"]
-    api = ApiClient(stage.port, token)
+    api = ApiClient(services.port, token)
     assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
-    assert [one["client_id"] for one in _joinery(stage, "app", "list", "--org", organisation)["apps"]] == [
+    assert [one["client_id"] for one in _joinery(services, "app", "list", "--org", organisation)["apps"]] == [
         app["client_id"]
     ]
-    _joinery(stage, "app", "delete", "--org", organisation, "--app", app["client_id"])
+    _joinery(services, "app", "delete", "--org", organisation, "--app", app["client_id"])
     deleted = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() < deleted + 1

@@ -40,7 +40,7 @@ def vendor() -> Iterator[FeedServer]:
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[InProcessService]:
+async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """A workbench."""
     async with open_service(tmp_path) as made:
         yield made
@@ -55,12 +55,12 @@ def _json(served: FeedServer, path: str, value: Any) -> None:
     served.serve(path, json.dumps(value).encode(), content_type="application/json")
 
 
-async def probed(desk: InProcessService, url: str, **limits: Any) -> Any:
+async def probed(service: InProcessService, url: str, **limits: Any) -> Any:
     """The probe of a site, once a worker is done with it."""
-    answer = await desk.client.post("/v1/source-probes", {"url": url})
+    answer = await service.client.post("/v1/source-probes", {"url": url})
     assert answer.status == 202, answer.body
     assert answer.json()["status"] == "queued" and "report" not in answer.json()
-    given = desk.world.dependencies
+    given = service.world.dependencies
     takes = given[ProposalChecker]
     handler = ProbeJob(
         given[UnitOfWork],
@@ -71,8 +71,8 @@ async def probed(desk: InProcessService, url: str, **limits: Any) -> Any:
     )
     drain = LaneProcessor(given[JobDispatcher], {PROBE_JOB: handler}, lease=timedelta(seconds=10))
     async with asyncio.timeout(30):
-        await drain.process_lane(f"{desk.tenant.org}/probe:{FEEDS}")
-    return (await desk.client.get(f"/v1/source-probes/{answer.json()['id']}")).json()
+        await drain.process_lane(f"{service.tenant.org}/probe:{FEEDS}")
+    return (await service.client.get(f"/v1/source-probes/{answer.json()['id']}")).json()
 
 
 def _shopify(served: FeedServer) -> None:
@@ -96,10 +96,10 @@ def _shopify(served: FeedServer) -> None:
 
 
 async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
-    desk: InProcessService, vendor: FeedServer
+    service: InProcessService, vendor: FeedServer
 ) -> None:
     _shopify(vendor)
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     report = probe["report"]
     assert (probe["status"], probe["livemode"], report["platform"]) == ("succeeded", True, "shopify")
     assert report["feed"] | {"url": "", "fields": []} == {
@@ -110,15 +110,15 @@ async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
     assert report["disallowed"] == [] and "wall" not in report
     assert report["requests"] == len(vendor.requests) <= 25
     assert {request.headers["User-Agent"] for request in vendor.requests} == {"Joinery/0"}
-    made = await desk.client.post("/v1/sources", probe["proposal"])
+    made = await service.client.post("/v1/sources", probe["proposal"])
     assert made.status == 201, made.body
     source = made.json()
     assert (source["connector"], source["config"]["currency"]) == ("shopify", "usd")
     vendor.pages["/products.json"] = _paged(vendor)
-    started = await desk.client.post(f"/v1/sources/{source['id']}/runs")
+    started = await service.client.post(f"/v1/sources/{source['id']}/runs")
     assert started.status == 202, started.body
-    await desk.process_lane(source["id"])
-    run = await desk.get_newest_run(source["id"])
+    await service.process_lane(source["id"])
+    run = await service.get_newest_run(source["id"])
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 1), run
 
 
@@ -134,32 +134,34 @@ def _paged(vendor: FeedServer) -> Callable[[Any], Any]:
     return page
 
 
-async def test_a_file_is_proposed_as_it_is_and_read(desk: InProcessService, vendor: FeedServer) -> None:
-    probe = await probed(desk, vendor.serve("/feed.csv", build_catalogue(3), content_type="application/octet-stream"))
+async def test_a_file_is_proposed_as_it_is_and_read(service: InProcessService, vendor: FeedServer) -> None:
+    probe = await probed(
+        service, vendor.serve("/feed.csv", build_catalogue(3), content_type="application/octet-stream")
+    )
     assert probe["report"]["estimate"]["kind"] == "file" and probe["report"]["feed"]["products"] == 6
     assert probe["proposal"]["config"] == {"url": vendor.url("/feed.csv"), "format": "csv"}
-    source = await desk.client.post("/v1/sources", probe["proposal"])
+    source = await service.client.post("/v1/sources", probe["proposal"])
     assert source.status == 201, source.body
-    assert (await desk.client.post(f"/v1/sources/{source.json()['id']}/runs")).status == 202
-    await desk.process_lane(source.json()["id"])
-    run = await desk.get_newest_run(source.json()["id"])
+    assert (await service.client.post(f"/v1/sources/{source.json()['id']}/runs")).status == 202
+    await service.process_lane(source.json()["id"])
+    run = await service.get_newest_run(source.json()["id"])
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 3), run
 
 
-async def test_a_woocommerce_shop(desk: InProcessService, vendor: FeedServer) -> None:
+async def test_a_woocommerce_shop(service: InProcessService, vendor: FeedServer) -> None:
     _page(vendor, "/", '<meta name="generator" content="WooCommerce 9.1">')
     vendor.pages["/wp-json/wc/store/v1/products"] = lambda _: (
         200, {"Content-Type": "application/json", "X-WP-Total": "77"},
         json.dumps([{"name": "Oak", "sku": "1", "prices": {"price": "19900", "currency_code": "USD"}}]).encode(),
     )  # fmt: skip
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     report = probe["report"]
     assert (report["platform"], report["feed"]["total"]) == ("woocommerce", 77)
     assert (probe["proposal"]["kind"], probe["proposal"]["connector"]) == ("api", "woocommerce")
-    assert (await desk.client.post("/v1/sources", probe["proposal"])).status == 201
+    assert (await service.client.post("/v1/sources", probe["proposal"])).status == 201
 
 
-async def test_a_magento_shop(desk: InProcessService, vendor: FeedServer) -> None:
+async def test_a_magento_shop(service: InProcessService, vendor: FeedServer) -> None:
     block = f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script><script type="text/x-magento-init">{{}}</script>'
     _page(vendor, "/", block)
     urls = [vendor.url(f"/oak-{number}.html") for number in range(10_000, 10_030)]
@@ -171,7 +173,7 @@ async def test_a_magento_shop(desk: InProcessService, vendor: FeedServer) -> Non
             "/" + url.rpartition("/")[2],
             block if not url.endswith("000.html") else '<script type="application/ld+json">{"@type": </script>',
         )
-    report = (await probed(desk, vendor.url("/")))["report"]
+    report = (await probed(service, vendor.url("/")))["report"]
     assert (report["platform"], report["estimate"]["effort"], report["estimate"]["kind"]) == (
         "magento",
         "medium",
@@ -191,49 +193,49 @@ WALLS = {
 
 
 @pytest.mark.parametrize("kind", WALLS)
-async def test_walls(desk: InProcessService, vendor: FeedServer, kind: str) -> None:
+async def test_walls(service: InProcessService, vendor: FeedServer, kind: str) -> None:
     WALLS[kind](vendor)
     _page(vendor, "/account/login", "", '<input type="password">')
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     assert probe["report"]["wall"]["kind"] == kind and "proposal" not in probe
     assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor.requests) <= 3
 
 
-async def test_robots_that_forbid_everything(desk: InProcessService, vendor: FeedServer) -> None:
+async def test_robots_that_forbid_everything(service: InProcessService, vendor: FeedServer) -> None:
     _shopify(vendor)
     vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
-    report = (await probed(desk, vendor.url("/")))["report"]
+    report = (await probed(service, vendor.url("/")))["report"]
     assert (report["robots"]["state"], report["estimate"]["effort"]) == ("disallow_all", "infeasible")
     assert report["disallowed"] == [vendor.url("/")] and [request.path for request in vendor.requests] == [
         "/robots.txt"
     ]
 
 
-async def test_the_crawl_delay_is_kept(desk: InProcessService, vendor: FeedServer) -> None:
+async def test_the_crawl_delay_is_kept(service: InProcessService, vendor: FeedServer) -> None:
     times: list[float] = []
     vendor.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2\n", content_type="text/plain")
     for path in ("/robots.txt", "/"):
         answer = vendor.pages.get(path, lambda _: (200, {"Content-Type": "text/html"}, b"<html></html>"))
         vendor.pages[path] = lambda request, answer=answer: (times.append(time.monotonic()), answer(request))[1]  # type: ignore[misc]
-    report = (await probed(desk, vendor.url("/")))["report"]
+    report = (await probed(service, vendor.url("/")))["report"]
     assert report["robots"]["crawl_delay_seconds"] == 0.2 and times[1] - times[0] >= 0.2
 
 
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1:{port}/inside", "http://169.254.169.254/latest/meta-data/", "http://[::1]/"]
 )
-async def test_redirects_inside_are_refused(desk: InProcessService, vendor: FeedServer, target: str) -> None:
+async def test_redirects_inside_are_refused(service: InProcessService, vendor: FeedServer, target: str) -> None:
     vendor.fail("/", 302, Location=target.replace("{port}", str(vendor.port)))
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
     assert not any(request.path == "/inside" for request in vendor.requests)
     assert any("is not public" in note or "is not permitted" in note for note in probe["report"]["notes"])
 
 
-async def test_endless_redirects(desk: InProcessService, vendor: FeedServer) -> None:
+async def test_endless_redirects(service: InProcessService, vendor: FeedServer) -> None:
     for number in range(30):
         vendor.fail(f"/{number}", 302, Location=f"/{number + 1}")
-    report = (await probed(desk, vendor.url("/0")))["report"]
+    report = (await probed(service, vendor.url("/0")))["report"]
     assert any("redirects more than 5 times" in note for note in report["notes"]) and report["requests"] <= 12
 
 
@@ -268,15 +270,15 @@ def _closing(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("harm", [_endless, _dripping, _closing])
 async def test_pages_that_never_end_drip_or_break_off(
-    desk: InProcessService, vendor: FeedServer, harm: Callable[[Any], None]
+    service: InProcessService, vendor: FeedServer, harm: Callable[[Any], None]
 ) -> None:
     vendor.raw["/"] = harm
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
 
 
 async def test_text_that_is_broken_is_kept_out_of_the_database_whole(
-    desk: InProcessService, vendor: FeedServer
+    service: InProcessService, vendor: FeedServer
 ) -> None:
     vendor.serve(
         "/robots.txt",
@@ -289,13 +291,13 @@ async def test_text_that_is_broken_is_kept_out_of_the_database_whole(
         content_type="text/html; charset=utf-7",
     )
     _json(vendor, "/products.json", {"products": [{"variants": [], "ti\u0000tle\ud800": "x", "a": "\ud800"}]})
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     assert probe["status"] == "succeeded", probe
 
 
-async def test_a_probe_of_what_is_not_there(desk: InProcessService, vendor: FeedServer) -> None:
-    answer = await desk.client.post("/v1/source-probes", {"url": "http://127.0.0.1:1/"})
+async def test_a_probe_of_what_is_not_there(service: InProcessService, vendor: FeedServer) -> None:
+    answer = await service.client.post("/v1/source-probes", {"url": "http://127.0.0.1:1/"})
     assert (answer.status, answer.code) == (422, "unprocessable")
     vendor.raw["/robots.txt"] = _closing
-    probe = await probed(desk, vendor.url("/"))
+    probe = await probed(service, vendor.url("/"))
     assert probe["status"] == "failed" and probe["failure"]["code"] == "fetch_failed" and "report" not in probe

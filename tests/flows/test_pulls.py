@@ -15,7 +15,7 @@ def _source(tenancy: Tenancy, url: str, **config: Any) -> str:
 
 
 def test_an_unchanged_feed_is_requested_conditionally(
-    stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer
+    services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer
 ) -> None:
     api, path = fjord.api, "/conditional.csv"
     source = _source(fjord, feeds.serve(path, build_catalogue(4), etag='"v1"'))
@@ -93,7 +93,7 @@ def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, apart: FeedServer) -> Non
 
 
 def test_a_host_that_sends_retry_after_is_not_requested(
-    stage: ServiceProcesses, fjord: Tenancy, apart: FeedServer
+    services: ServiceProcesses, fjord: Tenancy, apart: FeedServer
 ) -> None:
     """By all sources of the organisation; what signs in is known by its account, whose limit is its own."""
     apart.fail("/busy.csv", 429, Retry_After="12")
@@ -109,7 +109,7 @@ def test_a_host_that_sends_retry_after_is_not_requested(
     signed = _source(fjord, url)
     api.call("PUT", f"/v1/sources/{signed}/credentials", {"credentials": {"token": "an-account-of-its-own"}})
     assert api.pull(signed)["status"] == "succeeded"
-    elm = stage.create_organisation()
+    elm = services.create_organisation()
     assert elm.api.pull(_source(elm, url))["status"] == "succeeded", "nobody waits for what others were asked"
     assert api.wait_for_end(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
 
@@ -146,14 +146,14 @@ def test_stock_is_pulled_apart(fjord: Tenancy, feeds: FeedServer) -> None:
         assert fjord.api.call("POST", f"/v1/sources/{other}/runs", {"stream": "stock"}).status == 422
 
 
-def test_trying_a_source_out_stores_nothing(stage: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_trying_a_source_out_stores_nothing(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     good = api.post(f"/v1/sources/{_source(fjord, feeds.serve('/try.csv', build_catalogue(9)))}/test")
     assert (good["ok"], good["status"], len(good["sample"])) == (True, 200, 5)
     bad = api.post(f"/v1/sources/{_source(fjord, feeds.fail('/gone.csv', 500))}/test")
     assert bad["ok"] is False and bad["failure"]["code"] == "fetch_failed"
     assert api.list_all("/v1/products") == []
-    assert stage.fetch_value("SELECT count(*) FROM runs WHERE org = %(org)s", org=fjord.tenant.org) == 0
+    assert services.fetch_value("SELECT count(*) FROM runs WHERE org = %(org)s", org=fjord.tenant.org) == 0
 
 
 def _shop(number: int) -> Any:

@@ -89,7 +89,7 @@ def test_bad_records_are_reported_and_good_ones_stored(fjord: Tenancy, source: s
     assert "Good" in _titles(fjord)
 
 
-def test_the_same_call_again_is_the_same_run(stage: ServiceProcesses, fjord: Tenancy, source: str) -> None:
+def test_the_same_call_again_is_the_same_run(services: ServiceProcesses, fjord: Tenancy, source: str) -> None:
     body = {"records": [build_record("A")]}
     answers = [fjord.api.call("POST", f"/v1/sources/{source}/records", body, Idempotency_Key="once") for _ in range(3)]
     assert [answer.status for answer in answers] == [202] * 3

@@ -22,8 +22,8 @@ from tests.support.shipped_clients import import_client
 
 
 @pytest.fixture
-def proxy(stage: ServiceProcesses) -> Iterator[FaultyProxy]:
-    with faulty_proxy(stage.port) as made:
+def proxy(services: ServiceProcesses) -> Iterator[FaultyProxy]:
+    with faulty_proxy(services.port) as made:
         yield made
 
 
@@ -33,7 +33,7 @@ def client(proxy: FaultyProxy, fjord: Tenancy) -> Iterator[Any]:
         yield made
 
 
-def test_the_server_serves_what_is_shipped(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_the_server_serves_what_is_shipped(services: ServiceProcesses, fjord: Tenancy) -> None:
     for name in FILE_NAMES:
         answer = fjord.api.send("GET", f"/docs/clients/{name}")
         assert answer.status == 200 and len(answer.body) == int(answer.headers["content-length"]) > 10_000
@@ -81,7 +81,7 @@ def test_dry_runs_and_explanations_do_nothing(client: Any) -> None:
     assert list(client.sources.list()) == []
 
 
-def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, stage: ServiceProcesses) -> None:
+def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, services: ServiceProcesses) -> None:
     package = import_client()
     with pytest.raises(package.InvalidRequest) as caught:
         client.sources.create({"name": "", "kind": "sofa"})
@@ -169,11 +169,11 @@ def test_a_place_is_kept_once_a_page_was_worked_on(client: Any, tmp_path: Path) 
         next(iter(client.changes.follow("no cursor")))
 
 
-def test_followers_that_are_killed_miss_nothing(stage: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
+def test_followers_that_are_killed_miss_nothing(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
     """A short one; tests/clients does it longer, with the packages installed, in both languages."""
     argv = (sys.executable, str(ROOT / "tests" / "clients" / "following.py"))
     package = str(Path(import_client().__file__).parents[1])
-    follow_across_kills(stage, fjord, argv, tmp_path, kills=3, wanted=150, PYTHONPATH=package)
+    follow_across_kills(services, fjord, argv, tmp_path, kills=3, wanted=150, PYTHONPATH=package)
 
 
 def test_a_webhook_of_ours_is_verified_and_others_are_not() -> None:

@@ -28,8 +28,8 @@ RATE = 24
 class Release:
     """Processes of one tree, as an operator starts them."""
 
-    def __init__(self, tree: Path, stage: ServiceProcesses) -> None:
-        self._tree, self._stage = tree, stage
+    def __init__(self, tree: Path, services: ServiceProcesses) -> None:
+        self._tree, self._stage = tree, services
 
     def command(self, *argv: str, **env: str) -> "subprocess.Popen[bytes]":
         """Start `joinery …` of this release."""
@@ -118,35 +118,35 @@ class Load:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[ServiceProcesses]:
+def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     made = ServiceProcesses(asyncio.run(fresh_database("rolling", migrated=False)), tmp_path)
     yield made
     made.stop()
 
 
 def test_no_request_fails_while_a_release_replaces_the_last_one(
-    stage: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory
+    services: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    old, new = Release(extract_last_release(tmp_path_factory.mktemp("last_release")), stage), Release(ROOT, stage)
+    old, new = Release(extract_last_release(tmp_path_factory.mktemp("last_release")), services), Release(ROOT, services)
     old.migrate()
-    ports = [stage.port, free_port()]
+    ports = [services.port, free_port()]
     apis = [old.api(port) for port in ports]
     worker = old.command("worker")
-    tenancy = stage.create_organisation()
+    tenancy = services.create_organisation()
     source = tenancy.api.create_source("push", config={"currency": "usd"})
     with Load(ports, str(tenancy.api.secret), source) as load:
         time.sleep(1)
         new.migrate()
         seen = sum(load.outcomes.values())
         wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "the last release works on the new schema")
-        stage.stop(worker)
+        services.stop(worker)
         new.command("worker")
         for place, port in enumerate(ports):
-            stage.stop(apis[place])
+            services.stop(apis[place])
             apis[place] = new.api(port)
         seen = sum(load.outcomes.values())
         wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "the new release works")
-        stage.stop(apis[1])
+        services.stop(apis[1])
         apis[1] = old.api(ports[1])  # rolled back: the last release on what the new one wrote
         seen = sum(load.outcomes.values())
         wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "both releases work side by side")

@@ -20,29 +20,29 @@ from tests.postgres.databases import fresh_database
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    stage = ServiceProcesses(asyncio.run(fresh_database("schema_empty", migrated=False)), tmp_path)
-    yield stage
-    stage.stop()
+    services = ServiceProcesses(asyncio.run(fresh_database("schema_empty", migrated=False)), tmp_path)
+    yield services
+    services.stop()
 
 
 @pytest.fixture
 def migrated(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    stage = ServiceProcesses(asyncio.run(fresh_database("schema_newer")), tmp_path)
-    yield stage
-    stage.stop()
+    services = ServiceProcesses(asyncio.run(fresh_database("schema_newer")), tmp_path)
+    yield services
+    services.stop()
 
 
-def _later(stage: ServiceProcesses, oldest: int) -> None:
-    stage.fetch_rows("DELETE FROM schema_migrations WHERE name = '9001_later'")
-    stage.fetch_rows(
+def _later(services: ServiceProcesses, oldest: int) -> None:
+    services.fetch_rows("DELETE FROM schema_migrations WHERE name = '9001_later'")
+    services.fetch_rows(
         "INSERT INTO schema_migrations (name, oldest_compatible) VALUES ('9001_later', %(oldest)s)", oldest=oldest
     )
 
 
-def _doctor(stage: ServiceProcesses) -> dict[str, str]:
-    env = {"PYTHONPATH": str(ROOT), **stage.env}
+def _doctor(services: ServiceProcesses) -> dict[str, str]:
+    env = {"PYTHONPATH": str(ROOT), **services.env}
     command = [sys.executable, "-P", "-m", "entrypoints.cli.main", "doctor", "--json"]
-    done = subprocess.run(command, env=env, cwd=stage.home, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=env, cwd=services.home, capture_output=True, text=True, check=False)
     return {one["name"]: f"{one['state']}: {one['detail']}" for one in json.loads(done.stdout)["findings"]}
 
 

@@ -63,11 +63,11 @@ class Watch(threading.Thread):
 
 
 @contextmanager
-def followed(stage: ServiceProcesses, tenancy: Tenancy) -> Iterator[tuple[Watch, list[Follower]]]:
+def followed(services: ServiceProcesses, tenancy: Tenancy) -> Iterator[tuple[Watch, list[Follower]]]:
     """Fifty streams of the tenant, and a watch on the API's memory once they are open."""
     assert tenancy.api.secret is not None
-    followers = [Follower(stage.port, tenancy.api.secret) for _ in range(FOLLOWERS)]
-    watch = Watch(next(process for process in stage.processes if process.args[-1] == "api").pid)
+    followers = [Follower(services.port, tenancy.api.secret) for _ in range(FOLLOWERS)]
+    watch = Watch(next(process for process in services.processes if process.args[-1] == "api").pid)
     try:
         yield watch, followers
     finally:
@@ -94,13 +94,13 @@ def _hostile(shift: int) -> bytes:
     return json.dumps(rows).encode()
 
 
-def test_hostile_rows_are_bounded_and_reported(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_hostile_rows_are_bounded_and_reported(services: ServiceProcesses, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("file", config={"format": "json", "currency": "usd"})
-    with followed(stage, fjord) as (watch, followers):
+    with followed(services, fjord) as (watch, followers):
         first = api.wait_for_end(api.upload_file(source, _hostile(0), "feed.json", "application/json"), within=180)
         second = api.wait_for_end(api.upload_file(source, _hostile(7), "feed.json", "application/json"), within=180)
-        written = stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org)
+        written = services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org)
         wait_until(lambda: all(one.events >= written or not one.is_alive() for one in followers), "all is told", 60)
         growth = watch.peak - watch.before
     print(f"the API grew by {growth / 2**20:.1f} MiB over {written} events")
@@ -108,7 +108,7 @@ def test_hostile_rows_are_bounded_and_reported(stage: ServiceProcesses, fjord: T
     assert growth < GROWTH
     assert max(one.largest for one in followers) <= EVENT_BYTES + len(b"data: \n")
     sizes = "SELECT max(octet_length(body)) FROM events WHERE org = %(org)s"
-    assert stage.fetch_value(sizes, org=fjord.tenant.org) <= EVENT_BYTES
+    assert services.fetch_value(sizes, org=fjord.tenant.org) <= EVENT_BYTES
     reported = sorted((problem["field"], problem.get("column")) for problem in second["problems"])
     expected = [
         ("axes", None),
@@ -132,15 +132,15 @@ def test_hostile_rows_are_bounded_and_reported(stage: ServiceProcesses, fjord: T
     assert (offer["product_title"], offer["variant_sku"]) == ("Wide", "w-1")
     again = api.wait_for_end(api.upload_file(source, _hostile(7), "feed.json", "application/json"), within=180)
     assert again["stats"].get("unchanged_feed") or not again["stats"].get("products_changed")
-    assert stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
+    assert services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
 
 
 @pytest.mark.soak
-def test_pushes_one_after_another_are_bounded(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_pushes_one_after_another_are_bounded(services: ServiceProcesses, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("push")
     texts = ["x" * 400 + str(number) for number in range(200)]
-    with followed(stage, fjord) as (watch, _):
+    with followed(services, fjord) as (watch, _):
         for push in range(7):
             variants = [{"external_id": f"v-{push}-{number}"} for number in range(1_000)]
             product = {"external_id": "p-1", "title": "Many", "features": texts, "tags": [*texts, str(push)][1:]}

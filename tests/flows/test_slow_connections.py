@@ -22,9 +22,9 @@ def lines() -> Iterator[list[socket.socket]]:
         line.close()
 
 
-def dial(stage: ServiceProcesses, head: str) -> socket.socket:
+def dial(services: ServiceProcesses, head: str) -> socket.socket:
     """A connection on which that much was sent."""
-    line = socket.create_connection(("127.0.0.1", stage.port), timeout=10)
+    line = socket.create_connection(("127.0.0.1", services.port), timeout=10)
     line.sendall(head.replace("\n", "\r\n").encode())
     return line
 
@@ -64,14 +64,14 @@ def trickle(lines: list[socket.socket]) -> None:
             line.send(b" ")
 
 
-def test_slow_bodies_of_one_tenant_shed_no_other(stage: ServiceProcesses, lines: list[socket.socket]) -> None:
+def test_slow_bodies_of_one_tenant_shed_no_other(services: ServiceProcesses, lines: list[socket.socket]) -> None:
     slow, reader, writer = (
-        stage.create_organisation(),
-        stage.create_organisation(plan="standard"),
-        stage.create_organisation(),
+        services.create_organisation(),
+        services.create_organisation(plan="standard"),
+        services.create_organisation(),
     )
     for number in range(500):
-        lines.append(dial(stage, posting(slow, "/v1/sources", 1000, number)))
+        lines.append(dial(services, posting(slow, "/v1/sources", 1000, number)))
         if number % 100 == 0:
             trickle(lines)
     time.sleep(0.5)
@@ -86,10 +86,10 @@ def test_slow_bodies_of_one_tenant_shed_no_other(stage: ServiceProcesses, lines:
     assert set(refused) <= {"HTTP/1.1 429 ", "closed"}
 
 
-def test_trickled_bodies_end(stage: ServiceProcesses, lines: list[socket.socket]) -> None:
+def test_trickled_bodies_end(services: ServiceProcesses, lines: list[socket.socket]) -> None:
     """Byte by byte, or not at all: it is told, and the connection ends."""
-    slow = stage.create_organisation()
-    lines += [dial(stage, posting(slow, "/v1/sources", 100_000, number)) for number in range(10)]
+    slow = services.create_organisation()
+    lines += [dial(services, posting(slow, "/v1/sources", 100_000, number)) for number in range(10)]
     first: dict[int, str] = {}
 
     def over() -> bool:
@@ -103,18 +103,22 @@ def test_trickled_bodies_end(stage: ServiceProcesses, lines: list[socket.socket]
     assert set(first.values()) == {"HTTP/1.1 400 "}
 
 
-def test_connections_without_a_credential(stage: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]) -> None:
+def test_connections_without_a_credential(
+    services: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+) -> None:
     """Heads that never end, bodies that nobody asked for, bodies of nobody: the others read on."""
     for number in range(150):
-        lines.append(dial(stage, "GET /v1/products HTTP/1.1\nHost: x\n"))
-        lines.append(dial(stage, f"POST /v1/sources HTTP/1.1\nHost: x\nContent-Length: 1000{number}\n\nx"))
-        lines.append(dial(stage, "POST /docs HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n"))
+        lines.append(dial(services, "GET /v1/products HTTP/1.1\nHost: x\n"))
+        lines.append(dial(services, f"POST /v1/sources HTTP/1.1\nHost: x\nContent-Length: 1000{number}\n\nx"))
+        lines.append(dial(services, "POST /docs HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n"))
     assert slowest(fjord) < HELD_UP
     wait_until(lambda: all(answered(line) for line in lines) or None, "all are ended", within=30, every=0.5)
     assert slowest(fjord) < HELD_UP
 
 
-def test_uploads_that_stop_leave_no_file(stage: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]) -> None:
+def test_uploads_that_stop_leave_no_file(
+    services: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+) -> None:
     """A sender that is gone, or sends nothing: the file in hand is removed, and a slow one goes on meanwhile."""
     source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
     heads = []
@@ -123,8 +127,8 @@ def test_uploads_that_stop_leave_no_file(stage: ServiceProcesses, fjord: Tenancy
         target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
         path = target["url"].partition("/objects/")[2]
         heads.append(f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: {2 << 30}\n\n")
-    lines += [dial(stage, head) for head in heads]
-    fresh = stage.home / "objects" / ".fresh"
+    lines += [dial(services, head) for head in heads]
+    fresh = services.home / "objects" / ".fresh"
 
     def in_hand() -> int:
         return len(list(fresh.glob("*")))
@@ -141,15 +145,15 @@ def test_uploads_that_stop_leave_no_file(stage: ServiceProcesses, fjord: Tenancy
 
 
 def test_uploads_of_one_organisation_are_bounded(
-    stage: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+    services: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
 ) -> None:
     source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1000}
     target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
     path = target["url"].partition("/objects/")[2]
     head = f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: 1000\n\n"
-    lines += [dial(stage, head) for _ in range(70)]
+    lines += [dial(services, head) for _ in range(70)]
     time.sleep(0.5)
     statuses = [status for status in map(answered, lines) if status]
     assert len(statuses) == 69 and set(statuses) <= {"HTTP/1.1 409 ", "HTTP/1.1 429 "}, "one at a time for each upload"
-    assert stage.create_organisation().api.create_source("push"), "another organisation is not in the way"
+    assert services.create_organisation().api.create_source("push"), "another organisation is not in the way"

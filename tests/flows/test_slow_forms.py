@@ -27,21 +27,21 @@ PLACE = "/console/sources/new/file"
 def spooling(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """An API whose work has a folder of its own, which nobody has made yet."""
     work = tmp_path / "deep" / "work"
-    stage = ServiceProcesses(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
+    services = ServiceProcesses(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
     try:
-        stage.start_api()
-        yield stage
+        services.start_api()
+        yield services
     finally:
-        stage.stop()
+        services.stop()
 
 
-def _begun(stage: ServiceProcesses, cookie: str, token: str, size: int) -> socket.socket:
+def _begun(services: ServiceProcesses, cookie: str, token: str, size: int) -> socket.socket:
     """A connection on which so much of a file was sent, and more is announced."""
     part = "--edge\r\nContent-Disposition: form-data; name="
     head = f'{part}"csrf"\r\n\r\n{token}\r\n{part}"file"; filename="a.csv"\r\n\r\n'.encode()
-    line = socket.create_connection(("127.0.0.1", stage.port), timeout=10)
+    line = socket.create_connection(("127.0.0.1", services.port), timeout=10)
     line.sendall(
-        f"POST {PLACE} HTTP/1.1\r\nHost: 127.0.0.1:{stage.port}\r\nSec-Fetch-Site: same-origin\r\nCookie: {COOKIE}={cookie}\r\n"
+        f"POST {PLACE} HTTP/1.1\r\nHost: 127.0.0.1:{services.port}\r\nSec-Fetch-Site: same-origin\r\nCookie: {COOKIE}={cookie}\r\n"
         f"Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: {32 << 20}\r\n\r\n".encode()
         + head
     )
@@ -61,18 +61,18 @@ def _spooled(pid: int) -> list[str]:
 
 @pytest.mark.soak
 def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
-    stage, work = spooling, Path(spooling.env["JOINERY_WORK_DIR"])
-    [api] = stage.processes
-    tenancies = [stage.create_organisation() for _ in range(ORGANISATIONS)]
-    reader = stage.create_organisation()
+    services, work = spooling, Path(spooling.env["JOINERY_WORK_DIR"])
+    [api] = services.processes
+    tenancies = [services.create_organisation() for _ in range(ORGANISATIONS)]
+    reader = services.create_organisation()
     cookies = [
-        stage.run_with_dependencies(lambda container, one=one: create_session(container, one.tenant))
+        services.run_with_dependencies(lambda container, one=one: create_session(container, one.tenant))
         for one in tenancies
     ]  # type: ignore[misc]
     tokens = [
-        re.findall(r'name="csrf" value="([^"]*)"', Tab(stage.port, cookie).get(PLACE).text)[0] for cookie in cookies
+        re.findall(r'name="csrf" value="([^"]*)"', Tab(services.port, cookie).get(PLACE).text)[0] for cookie in cookies
     ]
-    lines = [_begun(stage, cookies[n % ORGANISATIONS], tokens[n % ORGANISATIONS], 10) for n in range(SENDERS)]
+    lines = [_begun(services, cookies[n % ORGANISATIONS], tokens[n % ORGANISATIONS], 10) for n in range(SENDERS)]
     began, over, longest, pages = time.monotonic(), dict[int, str](), 0.0, 0.0
     while len(over) < SENDERS and time.monotonic() < began + PATIENCE:
         for number, line in enumerate(lines):
@@ -83,7 +83,7 @@ def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
                     line.send(b"x")
         longest = max(longest, slowest(reader, 5))
         started = time.perf_counter()
-        assert Tab(stage.port, cookies[0]).get("/console/sources").status == 200
+        assert Tab(services.port, cookies[0]).get("/console/sources").status == 200
         pages = max(pages, time.perf_counter() - started)
         time.sleep(0.5)
     for line in lines:
@@ -93,11 +93,11 @@ def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
     assert len(over) == SENDERS and longest < HELD_UP and pages < HELD_UP
     assert statuses.count("HTTP/1.1 400 ") == 64, "as many are taken at a time"
     assert sum(" 429" in status or " 503" in status for status in statuses) == SENDERS - 64
-    held = [_begun(stage, cookies[n], tokens[n], 2 << 20) for n in range(8)]
+    held = [_begun(services, cookies[n], tokens[n], 2 << 20) for n in range(8)]
     wait_until(lambda: len(_spooled(api.pid)) == 8, "what is large lies on the disk")
     assert all(name.startswith(str(work)) for name in _spooled(api.pid)), _spooled(api.pid)
     assert [entry for entry in work.iterdir() if entry.is_file()] == [], "under no name"
     for line in held:
         line.close()
     wait_until(lambda: not _spooled(api.pid), "what broke off is gone")
-    assert Tab(stage.port, cookies[0]).get("/console/sources").status == 200
+    assert Tab(services.port, cookies[0]).get("/console/sources").status == 200

@@ -70,7 +70,7 @@ class Shop:
         return offer
 
 
-def test_one_variant_is_checked_now(stage: ServiceProcesses, fjord: Tenancy, mall: FeedServer) -> None:
+def test_one_variant_is_checked_now(services: ServiceProcesses, fjord: Tenancy, mall: FeedServer) -> None:
     shop = Shop(mall, fjord, "one")
     variant, api = shop.variant(), fjord.api
     before = shop.offer(variant)
@@ -82,7 +82,7 @@ def test_one_variant_is_checked_now(stage: ServiceProcesses, fjord: Tenancy, mal
     after = shop.offer(variant)
     assert (after["availability"], after["price"], after["version"]) == ("out_of_stock", 24900, before["version"] + 1)
     assert mall.count("/products.json") == listed and mall.count(f"/variants/{shop.base}.js") == 1
-    changed = stage.fetch_rows(
+    changed = services.fetch_rows(
         "SELECT convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s AND type = 'offer.changed'",
         id=after["id"],
     )
@@ -90,7 +90,7 @@ def test_one_variant_is_checked_now(stage: ServiceProcesses, fjord: Tenancy, mal
     assert event["data"]["facets"] == ["stock", "availability"]
     run = api.get(f"/v1/runs/{event['correlation_id']}")
     assert (run["trigger"], run["stream"], run["served_by"]) == ("stock_check", "stock", "variants.js")
-    assert stage.fetch_value("SELECT stated FROM offers WHERE id = %(id)s", id=after["id"]) == 1, (
+    assert services.fetch_value("SELECT stated FROM offers WHERE id = %(id)s", id=after["id"]) == 1, (
         "no stream but the catalogue"
     )
     shop.available[shop.base] = True

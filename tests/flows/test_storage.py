@@ -34,8 +34,8 @@ def feeds() -> Iterator[FeedServer]:
 class Store:
     """A workbench with an eye on what is stored."""
 
-    def __init__(self, desk: InProcessService, folder: Path) -> None:
-        self.desk, self.folder, self.plan = desk, folder, f"p{token_hex(6)}"
+    def __init__(self, service: InProcessService, folder: Path) -> None:
+        self.desk, self.folder, self.plan = service, folder, f"p{token_hex(6)}"
 
     async def includes(self, bytes: int) -> None:
         """Have the organisation's plan include so many bytes."""
@@ -79,31 +79,33 @@ class Store:
 @pytest_asyncio.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """A workbench."""
-    async with open_service(tmp_path) as desk:
-        yield Store(desk, tmp_path)
+    async with open_service(tmp_path) as service:
+        yield Store(service, tmp_path)
 
 
 @pytest.mark.asyncio
 async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None:
-    desk, small, large = store.desk, build_catalogue(3), build_catalogue(40)
+    service, small, large = store.desk, build_catalogue(3), build_catalogue(40)
     await store.includes(len(small) + len(large) - 1)
-    source = await desk.create_source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
+    source = await service.create_source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
 
     async def pulled() -> Any:
-        assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
-        await desk.process_lane(source)
-        return await desk.get_newest_run(source)
+        assert (await service.client.post(f"/v1/sources/{source}/runs")).status == 202
+        await service.process_lane(source)
+        return await service.get_newest_run(source)
 
     assert (await pulled())["status"] == "succeeded"
-    before, files = await desk.fetch_catalogue_rows(), store.files()
+    before, files = await service.fetch_catalogue_rows(), store.files()
     assert (await store.used(), files) == (len(small), [len(small)])
     feeds.serve("/feed.csv", large)
     for _ in range(4):
         run = await pulled()
         assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded")
         assert "change the plan" in run["error"]["message"]
-    assert await desk.fetch_catalogue_rows() == before and (await store.used(), store.files()) == (len(small), files)
-    assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active", "it is not the source's fault"
+    assert await service.fetch_catalogue_rows() == before and (await store.used(), store.files()) == (len(small), files)
+    assert (await service.client.get(f"/v1/sources/{source}")).json()["status"] == "active", (
+        "it is not the source's fault"
+    )
     feeds.serve("/feed.csv", small)
     assert (await pulled())["stats"]["unchanged_feed"] == 1, "the same content needs no room"
     await store.includes(len(small) + len(large))
@@ -114,19 +116,19 @@ async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None
 
 @pytest.mark.asyncio
 async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedServer) -> None:
-    desk, feed = store.desk, [build_catalogue(20, price=100 + number) for number in range(6)]
+    service, feed = store.desk, [build_catalogue(20, price=100 + number) for number in range(6)]
     size = max(map(len, feed))
     await store.includes(3 * size)
-    source = await desk.create_source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
+    source = await service.create_source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
     for content in feed:
         feeds.serve("/feed.csv", content)
-        await desk.client.post(f"/v1/sources/{source}/runs")
-        await desk.process_lane(source)
-        assert (await desk.get_newest_run(source))["status"] == "succeeded"
+        await service.client.post(f"/v1/sources/{source}/runs")
+        await service.process_lane(source)
+        assert (await service.get_newest_run(source))["status"] == "succeeded"
         await store.run(  # two hours pass
             "WITH aged AS MATERIALIZED (SELECT org, key, free_after - interval '2 hours' AS at FROM stored_objects) "
             "UPDATE stored_objects s SET free_after = a.at FROM aged a WHERE s.org = %s AND s.org = a.org AND s.key = a.key",
-            desk.tenant.org,
+            service.tenant.org,
         )
     await store.sweep()
     assert await store.used() <= 3 * size and store.files() == sorted(map(len, feed[-3:]))
@@ -155,19 +157,19 @@ async def test_a_file_that_cannot_be_read_is_freed_with_its_run(store: Store) ->
 
 @pytest.mark.asyncio
 async def test_pushes(store: Store) -> None:
-    desk = store.desk
-    source = await desk.create_source("push", config={"currency": "usd"})
+    service = store.desk
+    source = await service.create_source("push", config={"currency": "usd"})
     for number in range(3):
         body = {"records": [build_record(f"P{number}")], "batch": "b", "more": number < 2}
-        assert (await desk.client.post(f"/v1/sources/{source}/records", body)).status == 202
+        assert (await service.client.post(f"/v1/sources/{source}/records", body)).status == 202
     pushed = await store.used()
-    await desk.process_lane(source)
-    assert (await desk.get_newest_run(source))["status"] == "succeeded"
+    await service.process_lane(source)
+    assert (await service.get_newest_run(source))["status"] == "succeeded"
     assert await store.used() == pushed and store.files() == [pushed]
 
 
-def test_sources_of_a_plan_over_processes(stage: ServiceProcesses) -> None:
-    tenancy = stage.create_organisation(plan="free")
+def test_sources_of_a_plan_over_processes(services: ServiceProcesses) -> None:
+    tenancy = services.create_organisation(plan="free")
     tenancy.api.create_source("push")
     body = {"name": "Feed", "kind": "push"}
     with ThreadPoolExecutor(8) as pool:
@@ -178,39 +180,41 @@ def test_sources_of_a_plan_over_processes(stage: ServiceProcesses) -> None:
     assert len(tenancy.api.list_all("/v1/sources")) == 2
 
 
-def test_the_doctor_lists_orphaned_files_and_deletes_them(stage: ServiceProcesses) -> None:
-    tenancy = stage.create_organisation()
+def test_the_doctor_lists_orphaned_files_and_deletes_them(services: ServiceProcesses) -> None:
+    tenancy = services.create_organisation()
     org = tenancy.tenant.org
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 10}
     upload = tenancy.api.post(f"/v1/sources/{source}/uploads", announcement)
     assert tenancy.api.put_file(upload["target"], b"0123456789").status == 200
     tenancy.api.push(tenancy.api.create_source("push"), [build_record("A")], batch="b", more=True)
-    orphan = stage.home / "objects" / "snapshots" / org / "live" / "gone-0~"
+    orphan = services.home / "objects" / "snapshots" / org / "live" / "gone-0~"
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"x" * 100)
     os.utime(orphan, (0, 0))
-    stage.fetch_rows("UPDATE stored_objects SET free_after = now() WHERE org = %(org)s", org=org)
-    seen = _doctor(stage)
+    services.fetch_rows("UPDATE stored_objects SET free_after = now() WHERE org = %(org)s", org=org)
+    seen = _doctor(services)
     named = {finding["name"]: finding for finding in seen["findings"]}
     assert "as upload" in named["storage"]["detail"] and "open, the oldest" in named["batches"]["detail"]
     assert seen["storage"]["orphans"]["count"] >= 1 and org in [one["org"] for one in seen["storage"]["batches"]]
     due = {one["kind"]: one for one in seen["storage"]["holdings"]}
     assert due["upload"]["due_bytes"] >= 10 and orphan.exists()
-    stage.fetch_rows("UPDATE purges SET last_at = last_at - interval '9 days'")
-    refused = run_joinery("doctor", "--sweep", "--json", env=stage.env)
+    services.fetch_rows("UPDATE purges SET last_at = last_at - interval '9 days'")
+    refused = run_joinery("doctor", "--sweep", "--json", env=services.env)
     states = {finding["name"]: finding["state"] for finding in json.loads(refused.stdout)["findings"]}
     assert refused.returncode == 1 and states["swept"] == states["purges"] == "wrong" and orphan.exists()
-    stage.fetch_rows("UPDATE purges SET last_at = now()")
-    swept = _doctor(stage, "--sweep")
+    services.fetch_rows("UPDATE purges SET last_at = now()")
+    swept = _doctor(services, "--sweep")
     assert any(finding["name"] == "swept" for finding in swept["findings"])
     assert swept["storage"]["orphans"] == swept["storage"]["deleting"] == {"count": 0, "bytes": 0}
     assert org not in [one["org"] for one in swept["storage"]["batches"]]
-    assert not orphan.exists() and not (stage.home / "objects" / "uploads" / org / "live" / f"{upload['id']}~").exists()
+    assert (
+        not orphan.exists() and not (services.home / "objects" / "uploads" / org / "live" / f"{upload['id']}~").exists()
+    )
     assert tenancy.api.call("POST", f"/v1/uploads/{upload['id']}/complete").status == 409
 
 
-def _doctor(stage: ServiceProcesses, *words: str) -> Any:
-    done = run_joinery("doctor", *words, "--json", env=stage.env)
+def _doctor(services: ServiceProcesses, *words: str) -> Any:
+    done = run_joinery("doctor", *words, "--json", env=services.env)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)

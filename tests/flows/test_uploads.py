@@ -63,16 +63,16 @@ def test_completing_again_starts_nothing_again(fjord: Tenancy) -> None:
     assert len(api.list_all(f"/v1/sources/{source}/runs")) == 2
 
 
-def test_the_same_file_again_changes_nothing(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_the_same_file_again_changes_nothing(services: ServiceProcesses, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("file", config=USD)
     api.import_file(source, build_catalogue(5))
-    events = _events(stage, fjord)
+    events = _events(services, fjord)
     again = api.import_file(source, build_catalogue(5))
     assert again["status"] == "succeeded" and again["stats"]["unchanged_feed"] == 1
     other_bytes = api.import_file(source, build_catalogue(5).replace(b"\n", b"\r\n"))
     assert other_bytes["stats"]["unchanged"] == 5 and "unchanged_feed" not in other_bytes["stats"]
-    assert _events(stage, fjord) == events
+    assert _events(services, fjord) == events
 
 
 def test_a_stock_sheet_is_distinguished_from_an_item_master(fjord: Tenancy) -> None:
@@ -92,11 +92,11 @@ def test_a_stock_sheet_is_distinguished_from_an_item_master(fjord: Tenancy) -> N
     assert unknown["stats"]["problems"] == 2
 
 
-def test_what_was_handed_in_is_kept_as_it_came(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_what_was_handed_in_is_kept_as_it_came(services: ServiceProcesses, fjord: Tenancy) -> None:
     """The snapshot is content-addressed: a replay would never have to ask the vendor again."""
     content = build_catalogue(3)
     run = fjord.api.import_file(fjord.api.create_source("file", config=USD), content)
-    key = stage.fetch_value("SELECT snapshot FROM runs WHERE id = %(id)s", id=run["id"])
+    key = services.fetch_value("SELECT snapshot FROM runs WHERE id = %(id)s", id=run["id"])
     assert key.endswith(hashlib.sha256(content).hexdigest()) and fjord.tenant.org in key
 
 
@@ -109,5 +109,5 @@ def test_kinds_that_take_no_files(fjord: Tenancy) -> None:
     assert fjord.api.call("POST", f"/v1/sources/{paused}/uploads", announcement).status == 409
 
 
-def _events(stage: ServiceProcesses, tenancy: Tenancy) -> int:
-    return int(stage.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=tenancy.tenant.org))
+def _events(services: ServiceProcesses, tenancy: Tenancy) -> int:
+    return int(services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=tenancy.tenant.org))

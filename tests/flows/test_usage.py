@@ -17,7 +17,7 @@ def used(fjord: Tenancy, meter: str = "records") -> Any:
     return next(one for one in fjord.api.get("/v1/usage")["meters"] if one["meter"] == meter)["used"]
 
 
-def test_a_run_counts_what_it_made_or_changed(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_run_counts_what_it_made_or_changed(services: ServiceProcesses, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(5))
     assert used(fjord) == 5
@@ -27,21 +27,21 @@ def test_a_run_counts_what_it_made_or_changed(stage: ServiceProcesses, fjord: Te
     assert used(fjord) == 7
     api.import_file(source, build_catalogue(6))
     assert used(fjord) == 7, "what a feed stops listing is free"
-    stage.run_with_dependencies(
+    services.run_with_dependencies(
         lambda at: UsageAggregator(
             at[UnitOfWork], at[UsageUpkeep], at[Clock], render_usage, SERVICE, request_endpoint_reload
         ).aggregate_usage()
     )
-    assert not stage.fetch_rows("SELECT 1 FROM usage_entries WHERE org = %(org)s", org=fjord.tenant.org)
+    assert not services.fetch_rows("SELECT 1 FROM usage_entries WHERE org = %(org)s", org=fjord.tenant.org)
     assert used(fjord) == 7
     [series] = api.get("/v1/usage/series", meter="records")["series"]
     assert len(series["days"]) == 30 and series["days"][-1]["used"] == 7
 
 
-def test_a_run_over_the_quota_stores_nothing_and_states_the_reason(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_run_over_the_quota_stores_nothing_and_states_the_reason(services: ServiceProcesses, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(4))
-    stage.change_plan(fjord, records=10)
+    services.change_plan(fjord, records=10)
     run = api.import_file(source, build_catalogue(11))
     assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded"), run
     assert (

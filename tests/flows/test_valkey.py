@@ -22,14 +22,14 @@ def whole() -> Iterator[ServiceProcesses]:
     home = Path(tempfile.mkdtemp(prefix="jv", dir="/tmp"))
     server = Valkey(home)
     asyncio.run(server.start())
-    stage = ServiceProcesses(asyncio.run(fresh_database("whole")), home, {"JOINERY_REDIS_URL": server.build_url()})
+    services = ServiceProcesses(asyncio.run(fresh_database("whole")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
         for name in ("scheduler", "worker"):
-            stage.start(name)
-        stage.start_api()
-        yield stage
+            services.start(name)
+        services.start_api()
+        yield services
     finally:
-        stage.stop()
+        services.stop()
         asyncio.run(server.stop())
         shutil.rmtree(home, ignore_errors=True)
 

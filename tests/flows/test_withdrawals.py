@@ -11,23 +11,23 @@ def _withdrawn(tenancy: Tenancy) -> int:
     return sum(1 for offer in tenancy.api.list_all("/v1/offers") if "withdrawn_at" in offer)
 
 
-def test_a_withdrawn_offer_and_its_return(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_withdrawn_offer_and_its_return(services: ServiceProcesses, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(5))
     run = api.import_file(source, build_catalogue(4))
     assert run["stats"]["withdrawn"] == 2 and _withdrawn(fjord) == 2
     gone = [offer for offer in api.list_all("/v1/offers") if "withdrawn_at" in offer]
     assert {(offer["quantity"], offer["availability"]) for offer in gone} == {(0, "out_of_stock")}
-    types = _event_types(stage, gone[0]["id"])
+    types = _event_types(services, gone[0]["id"])
     assert types == [("offer.created", 1, None), ("offer.changed", 2, ["stock", "availability"])]
     assert len(api.list_all("/v1/products", source=source)) == 5, "products that it stopped listing stay readable"
     api.import_file(source, build_catalogue(5))
     assert _withdrawn(fjord) == 0
-    assert [entry[:2] for entry in _event_types(stage, gone[0]["id"])][-1] == ("offer.changed", 3)
+    assert [entry[:2] for entry in _event_types(services, gone[0]["id"])][-1] == ("offer.changed", 3)
 
 
-def _event_types(stage: ServiceProcesses, subject: str) -> list[tuple[Any, ...]]:
-    return stage.fetch_rows(
+def _event_types(services: ServiceProcesses, subject: str) -> list[tuple[Any, ...]]:
+    return services.fetch_rows(
         "SELECT type, version, convert_from(body, 'UTF8')::jsonb #> '{data,facets}' FROM events "
         "WHERE subject = %(subject)s ORDER BY position",
         subject=subject,
@@ -177,7 +177,7 @@ def test_what_another_source_states_stays(fjord: Tenancy) -> None:
     assert {offer["source"] for offer in api.list_all("/v1/offers") if "withdrawn_at" in offer} == {one}
 
 
-def test_a_price_list_changes_nothing_but_prices(stage: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_price_list_changes_nothing_but_prices(services: ServiceProcesses, fjord: Tenancy) -> None:
     """Without columns of stock, products and the status it withdraws, regroups and revives nothing, run by run."""
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     head = b"Parent SKU,SKU,Product Name,Color,Price,Qty NJ,Qty CA,Status,Carton 1 Width (in),Carton 1 Weight (lb)\n"

@@ -232,41 +232,41 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
     """What either seals or signs, the other one opens, for as long as both are there."""
     both = {"JOINERY_SECRET": NEW, "JOINERY_SECRET_FORMER": OLD}
     port = free_port()
-    stage = ServiceProcesses(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
+    services = ServiceProcesses(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
     try:
-        api, old = stage.start_api(), stage.create_organisation()
-        stage.start("worker")
-        stage.start("scheduler", **both)
-        fresh = stage.start("api", **both, JOINERY_PORT=str(port))
+        api, old = services.start_api(), services.create_organisation()
+        services.start("worker")
+        services.start("scheduler", **both)
+        fresh = services.start("api", **both, JOINERY_PORT=str(port))
         wait_until(lambda: ApiClient(port, None).is_ready(), "the other API is ready", 40)
-        at_old = customer(stage.port, {"secret": old.api.secret}, feeds)
-        at_new = customer(port, {"secret": stage.create_organisation().api.secret}, feeds)
+        at_old = customer(services.port, {"secret": old.api.secret}, feeds)
+        at_new = customer(port, {"secret": services.create_organisation().api.secret}, feeds)
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            for port_, one in ((port, at_old), (stage.port, at_new)):
+            for port_, one in ((port, at_old), (services.port, at_new)):
                 Customer(**{**one.__dict__, "port": port_}).notices_nothing()
             run = old.api.pull(at_old.source)
             assert run["status"] == "succeeded", run
             time.sleep(1)
-        refused = run_joinery("secret", "retire", env={**stage.env, **both})
+        refused = run_joinery("secret", "retire", env={**services.env, **both})
         assert refused.returncode == 1 and "without the current secret" in refused.stderr
 
-        for process in (api, *[one for one in stage.processes if one is not fresh and one is not api][:1]):
-            stage.stop(process)  # the old API and the old worker
+        for process in (api, *[one for one in services.processes if one is not fresh and one is not api][:1]):
+            services.stop(process)  # the old API and the old worker
         wait_until(
-            lambda: retired(run_joinery("secret", "retire", env={**stage.env, **both})),
+            lambda: retired(run_joinery("secret", "retire", env={**services.env, **both})),
             "nothing needs the old one",
             90,
             1,
         )
         for one in (at_old, at_new):
             Customer(**{**one.__dict__, "port": port}).notices_nothing()
-        late = run_joinery("key", "create", "--org", old.organisation.id, "--mode", "live", env=stage.env)
+        late = run_joinery("key", "create", "--org", old.organisation.id, "--mode", "live", env=services.env)
         assert late.returncode == 1 and "JOINERY_SECRET_FORMER" in late.stderr, "old settings are refused from now on"
-        stage.stop(fresh)
-        stage.env["JOINERY_SECRET"] = NEW
-        stage.start_api()
+        services.stop(fresh)
+        services.env["JOINERY_SECRET"] = NEW
+        services.start_api()
         for one in (at_old, at_new):
-            Customer(**{**one.__dict__, "port": stage.port}).notices_nothing()
+            Customer(**{**one.__dict__, "port": services.port}).notices_nothing()
     finally:
-        stage.stop()
+        services.stop()

@@ -20,7 +20,7 @@ PAGE = 7
 
 
 def follow_across_kills(
-    stage: ServiceProcesses,
+    services: ServiceProcesses,
     tenancy: Tenancy,
     argv: Sequence[str],
     home: Path,
@@ -41,13 +41,13 @@ def follow_across_kills(
                 await tx[EventLog].append([builders.event(new_id("src")) for _ in range(10)])
             await asyncio.sleep(0.1)
 
-    with faulty_proxy(stage.port) as proxy:
+    with faulty_proxy(services.port) as proxy:
         settings = {**os.environ, "JOINERY_URL": proxy.url, "JOINERY_KEY": str(tenancy.api.secret), **env}
 
         def start() -> "subprocess.Popen[bytes]":
             return subprocess.Popen([*argv, str(place), str(file)], env=settings, cwd=home)
 
-        writer = threading.Thread(target=stage.run_with_dependencies, args=(write,))
+        writer = threading.Thread(target=services.run_with_dependencies, args=(write,))
         writer.start()
         for kill in range(kills):
             before = file.stat().st_size

@@ -12,16 +12,16 @@ from tests.flows.service_processes import FEEDS, ServiceProcesses, wait_until
 
 
 @contextmanager
-def run_receiver(stage: ServiceProcesses) -> Iterator[ReceiverClient]:
+def run_receiver(services: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver on the address that the stage's processes may reach; it keeps bodies and headers."""
     client = ReceiverClient(FEEDS, find_free_port(FEEDS), find_free_port(FEEDS))
-    process = stage.start("receiver", client.argv)
+    process = services.start("receiver", client.argv)
     try:
         client.wait_until_ready()
         client.keep_bodies()
         yield client
     finally:
-        stage.stop(process)
+        services.stop(process)
 
 
 _PATHS = count(1)
