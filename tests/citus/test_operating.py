@@ -11,14 +11,14 @@ import pytest
 
 from tests.flows.feeds import build_catalogue
 from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port, wait_until
-from tests.flows.test_account_races import test_two_first_codes_of_an_app  # noqa: F401  the same on a cluster
-from tests.flows.test_console import test_a_file_is_dropped_looked_at_connected_and_read  # noqa: F401
+from tests.flows.test_account_races import test_one_of_several_concurrent_authenticator_setups_succeeds  # noqa: F401  the same on a cluster
+from tests.flows.test_console import test_a_file_is_inspected_connected_and_imported  # noqa: F401
 from tests.flows.test_operators import (  # noqa: F401
-    organisation,
-    test_a_members_token_is_the_person_until_it_is_ended,
-    test_who_leaves_leaves_nothing_behind,
+    organisation_id,
+    test_a_deleted_organisation_leaves_no_data,
+    test_a_members_token_acts_as_the_person_until_revoked,
 )
-from tests.flows.test_usage import test_a_run_counts_what_it_made_or_changed  # noqa: F401
+from tests.flows.test_usage import test_a_run_counts_created_and_changed_records  # noqa: F401
 from tests.support.citus import create_cluster_database, drop_database
 from tests.support.forkserver import run_joinery
 

@@ -98,7 +98,7 @@ class PageFollower(Follower):
     cursor: str | None = None
 
     async def run(self, thread: "FollowerThread") -> None:
-        async with thread.session(self.tenancy) as session:
+        async with thread.create_session(self.tenancy) as session:
             while True:
                 try:
                     if not await self._page(session):
@@ -139,7 +139,7 @@ class StreamFollower(Follower):
     reasons: list[str] = field(default_factory=list)
 
     async def run(self, thread: "FollowerThread") -> None:
-        async with thread.session(self.tenancy) as session:
+        async with thread.create_session(self.tenancy) as session:
             while True:
                 with contextlib.suppress(*_CONNECTION_ERRORS):
                     if self.cursor is None:

@@ -30,7 +30,7 @@ _BARE = {name: value for name, value in os.environ.items() if not name.startswit
 _BARE |= {"PYTHONPATH": str(ROOT), "JOINERY_PLUGINS": str(ROOT / "plugins.toml")}
 
 
-def answered(*words: object, **env: str) -> Any:
+def run_command(*words: object, **env: str) -> Any:
     """What a command that goes well answers."""
     done = run_joinery(*words, "--json", env=_BARE | env)
     assert done.returncode == 0, done.stderr
@@ -38,7 +38,7 @@ def answered(*words: object, **env: str) -> Any:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[int]:
+def run_up(data: Path) -> Iterator[int]:
     """`joinery up` on the directory; answers its port."""
     port = free_port()
     process = subprocess.Popen(
@@ -64,14 +64,14 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def first(home: Path) -> Iterator[dict[str, Any]]:
+def backed_up_service(home: Path) -> Iterator[dict[str, Any]]:
     """A service with a quiet and a busy organisation, which goes on writing while a backup is made."""
     data = home / "first"
-    with running(data) as port:
+    with run_up(data) as port:
         keys = {}
         for name in ("quiet", "busy"):
-            answered("org", "create", "--name", name, "--kind", "retailer", "--plan", "max", "--data-dir", data)
-            keys[name] = answered("key", "create", "--org", name, "--mode", "live", "--data-dir", data)["secret"]
+            run_command("org", "create", "--name", name, "--kind", "retailer", "--plan", "max", "--data-dir", data)
+            keys[name] = run_command("key", "create", "--org", name, "--mode", "live", "--data-dir", data)["secret"]
         quiet, busy = (ApiClient(port, keys[name]) for name in ("quiet", "busy"))
         source = quiet.create_source("file", config={"currency": "usd"})
         assert quiet.import_file(source, build_catalogue(300))["status"] == "succeeded"
@@ -89,7 +89,7 @@ def first(home: Path) -> Iterator[dict[str, Any]]:
         try:
             wait_until(lambda: rounds[0] >= 2, "it writes")
             cursor = busy.get("/v1/changes", cursor="now")["next_cursor"]
-            report = answered("backup", home / "whole", "--data-dir", data)
+            report = run_command("backup", home / "whole", "--data-dir", data)
             without_secret = run_joinery(
                 "backup", home / "whole.tar", "--data-dir", data, "--without-secret", env=_BARE
             )
@@ -107,13 +107,13 @@ def first(home: Path) -> Iterator[dict[str, Any]]:
             "keys": keys,
             "report": report,
             "cursor": cursor,
-            "reads": reads(quiet),
+            "reads": read_everything(quiet),
             "secret": env["JOINERY_SECRET"],
         }
-    answered("backup", home / "stopped", "--data-dir", data)
+    run_command("backup", home / "stopped", "--data-dir", data)
 
 
-def reads(api: ApiClient) -> dict[str, Any]:
+def read_everything(api: ApiClient) -> dict[str, Any]:
     """What a quiet organisation is answered."""
     paths = ("/v1/sources", "/v1/products", "/v1/offers", "/v1/changes")
     found = {path: api.get(path, limit=100) for path in paths}
@@ -123,21 +123,21 @@ def reads(api: ApiClient) -> dict[str, Any]:
     return found
 
 
-def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
-    folder, report = home / "whole", first["report"]
+def test_a_backup_contains_rows_and_files(backed_up_service: dict[str, Any], home: Path) -> None:
+    folder, report = home / "whole", backed_up_service["report"]
     assert report["secret"] and report["missing"] == [] and report["objects"] >= 2  # the upload, and its snapshot
     assert report["tables"]["products"] >= 300 and report["tables"]["plans"] == 4
-    assert (folder / "secret").read_text().strip() == first["secret"]
+    assert (folder / "secret").read_text().strip() == backed_up_service["secret"]
     assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
     assert (home / "whole.tar").stat().st_mode & 0o777 == 0o600
     assert not list(home.glob("*.partial"))
-    again = run_joinery("backup", folder, "--data-dir", first["data"], env=_BARE)
+    again = run_joinery("backup", folder, "--data-dir", backed_up_service["data"], env=_BARE)
     assert again.returncode == 1 and "already exists" in again.stderr
 
 
 @pytest.mark.parametrize("kind", ["folder", "tar"])
-def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -> None:
+def test_a_restore_returns_the_same_service(backed_up_service: dict[str, Any], home: Path, kind: str) -> None:
     second = home / f"second-{kind}"
     if kind == "tar":
         refused = run_joinery("restore", home / "whole.tar", "--data-dir", second, env=_BARE)
@@ -147,18 +147,18 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
         )
         assert wrong.returncode == 1 and "not the secret of this data" in wrong.stderr
         assert not second.exists()
-        answered("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET=first["secret"])
+        run_command("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET=backed_up_service["secret"])
     else:
-        answered("restore", home / "whole", "--data-dir", second)
+        run_command("restore", home / "whole", "--data-dir", second)
     assert (second / "secret").stat().st_mode & 0o777 == 0o600
-    with running(second) as port:
-        quiet, busy = (ApiClient(port, first["keys"][name]) for name in ("quiet", "busy"))
-        assert reads(quiet) == first["reads"]
-        _one_moment(busy)
+    with run_up(second) as port:
+        quiet, busy = (ApiClient(port, backed_up_service["keys"][name]) for name in ("quiet", "busy"))
+        assert read_everything(quiet) == backed_up_service["reads"]
+        _assert_consistent_moment(busy)
         answer = httpx.get(
             f"http://127.0.0.1:{port}/v1/changes",
-            params={"cursor": first["cursor"]},
-            headers={"Authorization": f"Bearer {first['keys']['busy']}"},
+            params={"cursor": backed_up_service["cursor"]},
+            headers={"Authorization": f"Bearer {backed_up_service['keys']['busy']}"},
         )
         assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired"), (
             "what was told after the backup is lost"
@@ -168,12 +168,12 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
         assert busy.wait_for_end(busy.push(source, [build_record("P0", quantity=12345)])["id"])["status"] == "succeeded"
         assert busy.get("/v1/changes", cursor=events["next_cursor"])["data"], "and goes on"
         with psycopg.connect(read_run_file(second)["JOINERY_DATABASE_URL"]) as owner:
-            _closed(owner)
+            _assert_protected(owner)
     again = run_joinery("restore", home / "whole", "--data-dir", second, env=_BARE)
     assert again.returncode == 1 and "already contains data" in again.stderr
 
 
-def _one_moment(api: ApiClient) -> None:
+def _assert_consistent_moment(api: ApiClient) -> None:
     """Offers are at the last version in the log, and none is missing or doubled: the backup's tables are of one moment.
 
     What was queued in that moment goes on, so its end is waited for; it would double a version, or leave one out.
@@ -195,7 +195,7 @@ def _one_moment(api: ApiClient) -> None:
     assert len(versions) == 20
 
 
-def _closed(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
+def _assert_protected(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
     """Row-level security is in force, rows lie in the partitions of their days, and processes have their rights."""
     secured = "SELECT count(*), count(*) FILTER (WHERE relforcerowsecurity) FROM pg_class WHERE relrowsecurity"
     [(tables, forced)] = owner.execute(secured).fetchall()
@@ -208,25 +208,25 @@ def _closed(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
     assert owner.execute(parts).fetchone() == (False,)
 
 
-def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) -> None:
+def test_backup_and_restore_on_configured_servers(backed_up_service: dict[str, Any], home: Path) -> None:
     env = {
         "JOINERY_DATABASE_URL": asyncio.run(fresh_database("Restored-To", migrated=False)),
         "JOINERY_OBJECTS_URL": (home / "own objects").as_uri(),
-        "JOINERY_SECRET": first["secret"],
+        "JOINERY_SECRET": backed_up_service["secret"],
     }
     wrong = run_joinery("restore", home / "whole", env=_BARE | env | {"JOINERY_SECRET": "y" * 40})
     assert wrong.returncode == 1 and "not the secret" in wrong.stderr
-    restored = answered("restore", home / "whole", **env)
-    assert restored["tables"] == first["report"]["tables"]
+    restored = run_command("restore", home / "whole", **env)
+    assert restored["tables"] == backed_up_service["report"]["tables"]
     again = run_joinery("restore", home / "whole", env=_BARE | env)
     assert again.returncode == 1 and "The database is not empty" in again.stderr
-    findings = {found["name"]: found["state"] for found in answered("doctor", **env)["findings"]}
+    findings = {found["name"]: found["state"] for found in run_command("doctor", **env)["findings"]}
     assert findings["database"] == findings["objects"] == "ok"
-    made = answered("backup", home / "from own servers.tar", **env)
+    made = run_command("backup", home / "from own servers.tar", **env)
     assert (made["tables"], made["objects"]) == (restored["tables"], restored["objects"])
 
 
-def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any], home: Path) -> None:
+def test_a_damaged_backup_is_refused_before_any_change(backed_up_service: dict[str, Any], home: Path) -> None:
     for name in ("database/offers.copy.gz", "objects", "secret", "manifest.json"):
         broken = home / "broken"
         shutil.copytree(home / "whole", broken)
@@ -248,7 +248,7 @@ def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any
     assert refused.returncode == 1 and "not a complete backup" in refused.stderr
 
 
-def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home: Path) -> None:
+def test_an_interrupted_restore_is_not_served(backed_up_service: dict[str, Any], home: Path) -> None:
     data = home / "fourth"
     command = [
         sys.executable,
@@ -267,6 +267,6 @@ def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home
     refused = run_joinery("up", "--data-dir", data, "--port", free_port(), env=_BARE)
     assert refused.returncode == 1 and "did not complete" in refused.stderr
     assert run_joinery("backup", home / "half", "--data-dir", data, env=_BARE).returncode == 1
-    answered("restore", home / "whole", "--data-dir", data)
-    with running(data) as port:
-        assert reads(ApiClient(port, first["keys"]["quiet"])) == first["reads"]
+    run_command("restore", home / "whole", "--data-dir", data)
+    with run_up(data) as port:
+        assert read_everything(ApiClient(port, backed_up_service["keys"]["quiet"])) == backed_up_service["reads"]

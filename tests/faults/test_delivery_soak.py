@@ -31,17 +31,17 @@ from tests.support import builders
 from tests.support.webhook_endpoints import EndpointClient, create_endpoint, run_receiver
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
-CALM = 180.0
+SETTLE_SECONDS = 180.0
 """Seconds within which everything has arrived once nothing is struck any more."""
 ORGANISATIONS = 2
 
 
-class _Regret(Exception):
+class _Rollback(Exception):
     """A transaction that is rolled back."""
 
 
 @dataclass
-class Load:
+class EventLoad:
     """Appends as long as it is told to, in a thread of its own, with slow commits and rollbacks; others read meanwhile."""
 
     tenancies: list[Tenancy]
@@ -50,16 +50,16 @@ class Load:
     seed: int
     polls: list[LongPollReader] = field(default_factory=list)
     streams: list[StreamReader] = field(default_factory=list)
-    unsure: int = 0
+    unresolved: int = 0
     rolled_back: int = 0
     failure: BaseException | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _end: threading.Event = field(default_factory=threading.Event)
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def run(self) -> Iterator[None]:
         """Append and read for as long as the context lasts; reading goes on until `end`."""
-        thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        thread = threading.Thread(target=lambda: asyncio.run(self._run_load()))
         thread.start()
         try:
             yield
@@ -74,7 +74,7 @@ class Load:
         """From now on there is only reading."""
         self._stop.set()
 
-    async def _run(self) -> None:
+    async def _run_load(self) -> None:
         try:
             async with open_dependencies(read_settings(self.env)) as container:
                 base = f"http://127.0.0.1:{self.port}"
@@ -101,12 +101,12 @@ class Load:
                     await tx[EventLog].append(events)
                     await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
                     if dice.random() < 0.05:
-                        raise _Regret
-            except _Regret:
+                        raise _Rollback
+            except _Rollback:
                 publisher.roll_back(events)
                 self.rolled_back += 1
             except DomainError:
-                self.unsure += 1
+                self.unresolved += 1
                 if not await self._committed(container, tenancy, events[0].id):
                     publisher.roll_back(events)
             await asyncio.sleep(dice.random() * 0.15)
@@ -122,17 +122,19 @@ class Load:
                 await asyncio.sleep(0.2)
 
 
-def _hooks(faulty_services: FaultyServices, tenancy: Tenancy, receiver: ReceiverClient) -> list[EndpointClient]:
+def _create_endpoints(
+    faulty_services: FaultyServices, tenancy: Tenancy, receiver: ReceiverClient
+) -> list[EndpointClient]:
     kinds = ({}, {"status": 500, "times": 1, "share": 0.02}, {"after": 0.1}, {"do": "close", "times": 1})
     return [create_endpoint(tenancy.api, receiver, does=dict(kind)) for kind in kinds]
 
 
-def _logged(faulty_services: FaultyServices, tenancy: Tenancy) -> list[SeenEvent]:
+def _fetch_logged_events(faulty_services: FaultyServices, tenancy: Tenancy) -> list[SeenEvent]:
     statement = "SELECT id, subject, version FROM events WHERE org = %(org)s ORDER BY position"
     return [SeenEvent(*row) for row in faulty_services.fetch_rows(statement, org=tenancy.tenant.org)]
 
 
-def _left(faulty_services: FaultyServices, receiver: ReceiverClient) -> Iterator[str]:
+def _list_open_deliveries(faulty_services: FaultyServices, receiver: ReceiverClient) -> Iterator[str]:
     """What is still open, endpoint by endpoint."""
     rows = faulty_services.fetch_rows(
         "SELECT e.url, e.status, e.checkpoint, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
@@ -145,11 +147,11 @@ def _left(faulty_services: FaultyServices, receiver: ReceiverClient) -> Iterator
             yield f"{url}: {status}, served up to {checkpoint} of {last}; open: {' '.join(map(str, open))}"
 
 
-def _report(
+def _reconcile_deliveries(
     faulty_services: FaultyServices, tenancies: list[Tenancy], endpoints: dict[str, list[EndpointClient]]
 ) -> ReconciliationReport:
     wanted = {
-        one.path: [seen.id for seen in _logged(faulty_services, tenancy)]
+        one.path: [seen.id for seen in _fetch_logged_events(faulty_services, tenancy)]
         for tenancy in tenancies
         for one in endpoints[tenancy.tenant.org]
     }
@@ -158,37 +160,37 @@ def _report(
 
 
 @pytest.mark.soak
-def test_everything_struck_down_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
+def test_deliveries_and_feed_survive_faults_of_every_component(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
     dice = random.Random(seed)
     with run_faulty_services() as faulty_services, run_receiver(faulty_services.services) as receiver:
         tenancies = [faulty_services.services.create_organisation(livemode=False) for _ in range(ORGANISATIONS)]
-        endpoints = {tenancy.tenant.org: _hooks(faulty_services, tenancy, receiver) for tenancy in tenancies}
-        load = Load(tenancies, faulty_services.services.env, faulty_services.services.port, seed)
-        with load.running():
+        endpoints = {tenancy.tenant.org: _create_endpoints(faulty_services, tenancy, receiver) for tenancy in tenancies}
+        load = EventLoad(tenancies, faulty_services.services.env, faulty_services.services.port, seed)
+        with load.run():
             until = time.monotonic() + SECONDS
             while time.monotonic() < until:
                 time.sleep(dice.uniform(0.5, 3))
                 faulty_services.inject_fault(dice)
             load.stop_appending()
-            ended, report = time.monotonic(), _report(faulty_services, tenancies, endpoints)
-            while report.missing and time.monotonic() < ended + CALM:
+            ended, report = time.monotonic(), _reconcile_deliveries(faulty_services, tenancies, endpoints)
+            while report.missing and time.monotonic() < ended + SETTLE_SECONDS:
                 time.sleep(1)
-                report = _report(faulty_services, tenancies, endpoints)
+                report = _reconcile_deliveries(faulty_services, tenancies, endpoints)
             calm = time.monotonic() - ended
-            readers = _readers(faulty_services, load, tenancies)
+            readers = _compare_readers(faulty_services, load, tenancies)
         with capsys.disabled():
             print(f"\nseed {seed}, {SECONDS:.0f} s: {dict(faulty_services.fault_counts)}")
-            print(f"appended {sum(len(_logged(faulty_services, one)) for one in tenancies):,} events; {load.rolled_back} "
-                  f"transactions rolled back, {load.unsure} broken off")  # fmt: skip
+            print(f"appended {sum(len(_fetch_logged_events(faulty_services, one)) for one in tenancies):,} events; {load.rolled_back} "
+                  f"transactions rolled back, {load.unresolved} broken off")  # fmt: skip
             print(f"deliveries: {report}; complete {calm:.0f} s after the last blow")
             print("\n".join(f"{name}: {verdict}" for name, verdict in readers.items()))
-            print("\n".join(_left(faulty_services, receiver)))
+            print("\n".join(_list_open_deliveries(faulty_services, receiver)))
         assert report.is_clean, str(report)
         assert all(verdict.startswith(NO_ERRORS) for verdict in readers.values()), readers
 
 
-def _readers(faulty_services: FaultyServices, load: Load, tenancies: list[Tenancy]) -> dict[str, str]:
+def _compare_readers(faulty_services: FaultyServices, load: EventLoad, tenancies: list[Tenancy]) -> dict[str, str]:
     """Return what each reader saw compared with the log, once they have had time to reach its end."""
     verdicts: dict[str, str] = {}
     until = time.monotonic() + 45
@@ -196,7 +198,7 @@ def _readers(faulty_services: FaultyServices, load: Load, tenancies: list[Tenanc
         for kind, readers in (("long polls", load.polls), ("stream", load.streams)):
             for number, (reader, tenancy) in enumerate(zip(readers, tenancies, strict=True)):
                 verdicts[f"{kind} {number}"] = (
-                    f"{compare_with_table(list(reader.events), _logged(faulty_services, tenancy))}, broke off {reader.breaks}"
+                    f"{compare_with_table(list(reader.events), _fetch_logged_events(faulty_services, tenancy))}, broke off {reader.breaks}"
                 )
         if all(one.startswith(NO_ERRORS) for one in verdicts.values()):
             break

@@ -21,7 +21,7 @@ from tests.support.pauses import monitor_pauses
 
 PAUSE, TIMES = 0.6, 10
 """Seconds that a loop may pause, or so many times as long as the idle one, where that is more: reading a feed takes longer."""
-WATCHED = ("-m", "tests.faults.monitored_worker")
+MONITORED_WORKER = ("-m", "tests.faults.monitored_worker")
 HEADER = b"SKU,Title,Qty,Price,Color,Category\n"
 ROWS = (
     b"".join(b"A%d,Chair,3,9.50,Oak,Chairs\n" % number for number in range(20))
@@ -53,18 +53,19 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProces
         made.stop()
 
 
-def calm(longest: float, idle: float) -> bool:
+def is_responsive(longest: float, idle: float) -> bool:
     """Whether a loop went on as an idle one does, with generous room."""
     return longest < max(PAUSE, TIMES * idle)
 
 
 @contextmanager
-def watched(services: ServiceProcesses, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
+def monitor_worker(services: ServiceProcesses, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
     """A worker of that kind and an idle loop; asked, it tells the longest pauses of both from then until now."""
     reports = {name: services.home / f"{name}-{what}.pauses" for name in ("worker", "idle")}
     kinds = {"worker": what, "idle": "idle"}
     processes = [
-        services.start(f"watched-{name}", (*WATCHED, kinds[name], str(report))) for name, report in reports.items()
+        services.start(f"watched-{name}", (*MONITORED_WORKER, kinds[name], str(report)))
+        for name, report in reports.items()
     ]
     try:
         for report in reports.values():
@@ -74,7 +75,7 @@ def watched(services: ServiceProcesses, what: str) -> Iterator[Callable[[], tupl
         services.stop(*processes)
 
 
-def begin(services: ServiceProcesses, tenancy: Tenancy) -> None:
+def reset_monitors(services: ServiceProcesses, tenancy: Tenancy) -> None:
     """Have the worker do a small run, which starts what starts only once, and the watches begin anew."""
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.import_file(source, b"SKU,Title\nA,Chair\n")["status"] == "succeeded"
@@ -82,30 +83,30 @@ def begin(services: ServiceProcesses, tenancy: Tenancy) -> None:
         process.send_signal(signal.SIGUSR1)
 
 
-def ingested(tenancy: Tenancy, content: bytes, filename: str = "feed.csv") -> None:
+def import_file(tenancy: Tenancy, content: bytes, filename: str = "feed.csv") -> None:
     """Hand the file in and wait until its run is through."""
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     run = tenancy.api.wait_for_end(tenancy.api.upload_file(source, content, filename), within=180)
     assert run["status"] == "succeeded", run["error"]
 
 
-def test_a_workers_loop_goes_on(services: ServiceProcesses) -> None:
+def test_a_workers_event_loop_stays_responsive(services: ServiceProcesses) -> None:
     tenancy = services.create_organisation()
-    with watched(services, "worker") as pauses:
-        begin(services, tenancy)
-        ingested(tenancy, LARGE_CSV)
-        ingested(tenancy, MANY_CELLS, "feed.xlsx")
+    with monitor_worker(services, "worker") as pauses:
+        reset_monitors(services, tenancy)
+        import_file(tenancy, LARGE_CSV)
+        import_file(tenancy, MANY_CELLS, "feed.xlsx")
         longest, idle = pauses()
-    assert calm(longest, idle), (longest, idle)
+    assert is_responsive(longest, idle), (longest, idle)
 
 
-def test_the_watch_sees_a_worker_that_reads_on_its_loop(services: ServiceProcesses) -> None:
+def test_the_monitor_detects_reading_on_the_event_loop(services: ServiceProcesses) -> None:
     tenancy = services.create_organisation()
-    with watched(services, "in-loop") as pauses:
-        begin(services, tenancy)
-        ingested(tenancy, HEADER + ROWS * 3)
+    with monitor_worker(services, "in-loop") as pauses:
+        reset_monitors(services, tenancy)
+        import_file(tenancy, HEADER + ROWS * 3)
         longest, idle = pauses()
-    assert not calm(longest, idle), (longest, idle)
+    assert not is_responsive(longest, idle), (longest, idle)
 
 
 BODIES = (
@@ -126,7 +127,7 @@ PUSHES = (
 )
 
 
-def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> list[threading.Thread]:
+def _create_clients(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> list[threading.Thread]:
     """Clients that send hostile bodies and have large sources tested."""
     api = tenancy.api
     push = api.create_source("push", config={"currency": "usd"})
@@ -155,14 +156,14 @@ def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> li
     return [threading.Thread(target=send, args=(requests,)) for requests in workloads]
 
 
-def test_the_apis_loop_goes_on(services: ServiceProcesses) -> None:
+def test_the_event_loop_of_the_api_stays_responsive(services: ServiceProcesses) -> None:
     (services.home / "idle").mkdir(exist_ok=True)
     idle = ServiceProcesses(services.database_url, Path(services.home, "idle"))
     tenancy, errors = services.create_organisation(), list[Exception]()
     try:
         idle.start_api()
         with serve_feeds() as feeds, monitor_pauses(services.port, idle.port) as pulse:
-            threads = _working(tenancy, feeds, errors)
+            threads = _create_clients(tenancy, feeds, errors)
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -171,4 +172,4 @@ def test_the_apis_loop_goes_on(services: ServiceProcesses) -> None:
     finally:
         idle.stop()
     assert not errors, errors
-    assert calm(longest[services.port], longest[idle.port]), longest
+    assert is_responsive(longest[services.port], longest[idle.port]), longest

@@ -23,17 +23,17 @@ from tests.flows.service_processes import ServiceProcesses, wait_until
 _LEADS = "leadership acquired"
 
 
-def _sockets(server: Postgres) -> str:
+def _build_socket_options(server: Postgres) -> str:
     return parse_qs(urlsplit(server.build_url()).query)["host"][0]
 
 
-def _copied(primary: Postgres, home: Path) -> None:
+def _create_standby(primary: Postgres, home: Path) -> None:
     """A base backup of the primary, as the standby's files."""
     cluster = PostgresCluster(home / "postgres")
     command = [
         cluster.get_program_path("pg_basebackup"),
         "-h",
-        _sockets(primary),
+        _build_socket_options(primary),
         "-U",
         "postgres",
         "-D",
@@ -59,13 +59,13 @@ def homes() -> Iterator[tuple[Path, Path, Path]]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _caught_up(primary: Postgres) -> bool:
+def _has_caught_up(primary: Postgres) -> bool:
     with psycopg.connect(primary.build_url("joinery", "postgres"), autocommit=True) as connection:
         row = connection.execute("SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication").fetchone()
         return bool(row and row[0])
 
 
-def _another_epoch(api: ApiClient, page: Any) -> None:
+def _assert_new_epoch(api: ApiClient, page: Any) -> None:
     """A standby may lack events of the primary: every reader is told to restart, and then reads all events."""
     cursor = page["next_cursor"]
     paged = api.call("GET", f"/v1/changes?cursor={cursor}")
@@ -83,10 +83,10 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
     primary = Postgres(homes[0], {"shared_buffers": "64MB"})
     process = asyncio.run(primary.start())
     asyncio.run(migrate(primary.build_url()))
-    _copied(primary, homes[1])
+    _create_standby(primary, homes[1])
     standby = Postgres(homes[1], {"shared_buffers": "64MB"})
     asyncio.run(standby.start())
-    hosts = quote(f"{_sockets(primary)},{_sockets(standby)}", safe=",")
+    hosts = quote(f"{_build_socket_options(primary)},{_build_socket_options(standby)}", safe=",")
     services = ServiceProcesses(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
     try:
         services.start("worker")
@@ -100,7 +100,7 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
         )
         page = tenancy.api.get("/v1/changes")
         wait_until(lambda: _LEADS in services.log_path("scheduler").read_text(), "it leads")
-        wait_until(lambda: _caught_up(primary), "the standby has everything")
+        wait_until(lambda: _has_caught_up(primary), "the standby has everything")
         os.kill(process.pid, signal.SIGKILL)
         wait_until(lambda: not tenancy.api.is_ready(), "the database is gone")
         with psycopg.connect(standby.build_url("joinery", "postgres"), autocommit=True) as connection:
@@ -110,7 +110,7 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
         assert len(tenancy.api.list_all("/v1/offers")) == 1, "what was acknowledged is there"
         run = tenancy.api.push(source, [build_record("A", quantity=2), build_record("B", quantity=1)])["id"]
         assert tenancy.api.wait_for_end(run, 60)["status"] == "succeeded"
-        _another_epoch(tenancy.api, page)
+        _assert_new_epoch(tenancy.api, page)
         wait_until(
             lambda: services.log_path("scheduler").read_text().count(_LEADS) == 2,
             "the scheduler leads there",

@@ -20,7 +20,7 @@ from tests.flows.in_process_service import open_service
 pytestmark = pytest.mark.asyncio
 
 
-class FullDisk:
+class FullObjectStore:
     """Objects that can be read, while nothing more can be written."""
 
     def __init__(self, inner: Any) -> None:
@@ -37,7 +37,7 @@ class FullDisk:
         await self._inner.put_file(key, path)
 
 
-class StoreWithoutRoom(FullDisk):
+class RefusingObjectStore(FullObjectStore):
     """Objects of a store that says so itself."""
 
     async def put_file(self, key: str, path: Path) -> None:
@@ -61,7 +61,7 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         await desk.client.post(f"/v1/sources/{source}/runs")
         await desk.process_lane(source)
         before = await desk.fetch_catalogue_rows()
-        disk = FullDisk(desk.world.dependencies[ObjectStore])
+        disk = FullObjectStore(desk.world.dependencies[ObjectStore])
         desk.world.dependencies[ObjectStore] = disk
         feeds.serve("/feed.csv", build_catalogue(4))
         for _ in range(4):
@@ -78,10 +78,10 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         assert (await desk.get_newest_run(source))["stats"]["products_created"] == 1
 
 
-async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
+async def test_pushed_records_survive_a_full_store(tmp_path: Path) -> None:
     async with open_service(tmp_path) as desk:
         source = await desk.create_source("push", config={"currency": "usd"})
-        disk = FullDisk(desk.world.dependencies[ObjectStore])
+        disk = FullObjectStore(desk.world.dependencies[ObjectStore])
         desk.world.dependencies[ObjectStore] = disk
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
@@ -98,7 +98,7 @@ async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
         assert [data["title"] for data in await desk.list_product_data()] == ["Chair A", "Chair B"]
 
 
-class FullFolders:
+class FullWorkspaces:
     """Work folders in which nothing can be written."""
 
     def __init__(self, inner: Any) -> None:
@@ -113,14 +113,14 @@ class FullFolders:
 
 
 @pytest.mark.parametrize("place", ["work folder", "object store"])
-async def test_uploads_wait_without_end_for_the_object_store_alone(tmp_path: Path, place: str) -> None:
+async def test_uploads_wait_without_limit_for_the_object_store_only(tmp_path: Path, place: str) -> None:
     async with open_service(tmp_path) as desk:
         source = await desk.create_source("file", config={"currency": "usd"})
         container = desk.world.dependencies
         if place == "work folder":
-            container[Workspaces] = FullFolders(container[Workspaces])
+            container[Workspaces] = FullWorkspaces(container[Workspaces])
         else:
-            container[ObjectStore] = StoreWithoutRoom(container[ObjectStore])
+            container[ObjectStore] = RefusingObjectStore(container[ObjectStore])
         run = await desk.import_file(b"SKU,Title,Price\nA,Chair,1\n", source)
         assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
         for _ in range(2 * MAX_WAITS):
@@ -151,7 +151,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_files_for_a_full_disk_are_refused_and_accepted_later(tmp_path: Path, small_disk: Path) -> None:
     async with open_service(tmp_path, JOINERY_OBJECTS_URL=f"file://{small_disk}/objects") as desk:
         ballast = small_disk / "ballast"
-        await asyncio.to_thread(_fill, ballast)
+        await asyncio.to_thread(_fill_disk, ballast)
         source = await desk.create_source("file", config={"currency": "usd"})
         content = b"SKU,Title,Price\n" + b"".join(b"A-%d,Chair,1\n" % n for n in range(20_000))
         announced = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
@@ -168,7 +168,7 @@ async def test_files_for_a_full_disk_are_refused_and_accepted_later(tmp_path: Pa
         assert (await desk.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
 
 
-def _fill(path: Path) -> None:
+def _fill_disk(path: Path) -> None:
     with path.open("wb", buffering=0) as file:
         try:
             while file.write(b"x" * 4096):

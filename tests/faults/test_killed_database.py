@@ -14,7 +14,7 @@ from tests.faults.database_faults import DatabaseFaultScenario, run_scenario
 BLOWS = int(os.environ.get("FAULT_BLOWS", "30"))
 
 
-def _struck(scenario: DatabaseFaultScenario, faults: int, dice: random.Random) -> list[str]:
+def _find_violations_after_faults(scenario: DatabaseFaultScenario, faults: int, dice: random.Random) -> list[str]:
     """What was wrong in the end."""
     with scenario.writers.run(), scenario.follower_thread.run():
         for _ in range(faults):
@@ -27,11 +27,11 @@ def _struck(scenario: DatabaseFaultScenario, faults: int, dice: random.Random) -
 
 
 @pytest.mark.soak
-def test_nothing_is_missed_whatever_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_acknowledged_event_is_lost_by_crashes(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
     with run_scenario() as scenario:
         began = time.monotonic()
-        wrong = _struck(scenario, BLOWS, random.Random(seed))
+        wrong = _find_violations_after_faults(scenario, BLOWS, random.Random(seed))
         with capsys.disabled():
             print(f"\nseed {seed}, {time.monotonic() - began:.0f} s: {dict(scenario.fault_counts)}")
             print("\n".join(scenario.format_totals()))

@@ -12,7 +12,7 @@ from tests.flows.service_processes import wait_until
 
 
 @pytest.mark.parametrize("place", ["exporting", "exported"])
-def test_killed(fault_services: FaultServices, place: str) -> None:
+def test_a_killed_export_is_restarted(fault_services: FaultServices, place: str) -> None:
     tenancy = fault_services.create_organisation()
     api = tenancy.api
     source = api.create_source("push", config={"currency": "usd"})

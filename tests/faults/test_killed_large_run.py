@@ -33,7 +33,7 @@ def test_a_large_run_killed_twenty_times(fault_services: FaultServices) -> None:
             victim = fault_services.services.start("victim", (*CRASH_POINTS, "worker"))
             at_once = not at_once and dice.random() < IN_READING
             if not at_once:
-                _stores(tenancy, run, portions=dice.randint(1, 3))
+                _wait_for_chunks(tenancy, run, portions=dice.randint(1, 3))
             time.sleep(dice.random() * 1.5)
             victim.send_signal(signal.SIGKILL)
             victim.wait(10)
@@ -52,15 +52,15 @@ def test_a_large_run_killed_twenty_times(fault_services: FaultServices) -> None:
         assert disturbed[part] == undisturbed[part], part
 
 
-def _stores(tenancy: Tenancy, run: str, portions: int) -> None:
+def _wait_for_chunks(tenancy: Tenancy, run: str, portions: int) -> None:
     """Wait until the run has stored so many portions more, or is over."""
-    progress = _stored(tenancy, run)
+    progress = _count_stored_chunks(tenancy, run)
     for _ in range(portions):
-        wait_until(lambda: _stored(tenancy, run) != progress, "a portion was stored", 120)
-        progress = _stored(tenancy, run)
+        wait_until(lambda: _count_stored_chunks(tenancy, run) != progress, "a portion was stored", 120)
+        progress = _count_stored_chunks(tenancy, run)
 
 
-def _stored(tenancy: Tenancy, run: str) -> tuple[str, int]:
+def _count_stored_chunks(tenancy: Tenancy, run: str) -> tuple[str, int]:
     found = tenancy.api.get(f"/v1/runs/{run}")
     over = "" if found["status"] in ("queued", "running") else found["status"]
     return over, found["stats"].get("products_created", 0)

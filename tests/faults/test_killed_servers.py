@@ -58,7 +58,7 @@ def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
         assert not tenancy.api.is_ready()
         asyncio.run(server.start())
         wait_until(tenancy.api.is_ready, "the API is ready again")
-        _settles(tenancy.api)
+        _wait_until_available(tenancy.api)
         ended = tenancy.api.wait_for_end(run, 60)
         assert ended["status"] == "succeeded" and ended["stats"]["products_created"] == 500
         assert load_state(services, shaken) == load_state(services, calm)
@@ -67,7 +67,7 @@ def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
         asyncio.run(server.stop())
 
 
-def _settles(api: Any) -> None:
+def _wait_until_available(api: Any) -> None:
     """Connections of before the crash each answer 503 once, with Retry-After; after that all is well."""
     for _ in range(20):
         answer = api.call("GET", "/v1/products")
@@ -78,7 +78,7 @@ def _settles(api: Any) -> None:
 
 
 @pytest.mark.soak
-def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
+def test_valkey_is_flushed_and_killed_during_a_run(home: Path) -> None:
     """The queue only wakes workers: what is to be done stands in the database."""
     server = Valkey(home)
     process = asyncio.run(server.start())
@@ -94,8 +94,8 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
             return [tenancy.api.push(source, [build_record("A", quantity=round_)])["id"] for source in sources]
 
         runs = push(1)
-        runs += _disturbed(push, 2, lambda: redis.Redis(unix_socket_path=server.build_url()[7:]).flushall())
-        runs += _disturbed(push, 3, lambda: os.kill(process.pid, signal.SIGKILL))
+        runs += _push_during_fault(push, 2, lambda: redis.Redis(unix_socket_path=server.build_url()[7:]).flushall())
+        runs += _push_during_fault(push, 3, lambda: os.kill(process.pid, signal.SIGKILL))
         runs += push(4)
         assert tenancy.api.call("GET", "/v1/products").status == 200, "budgets do without it"
         asyncio.run(server.start())
@@ -114,7 +114,7 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
         asyncio.run(server.stop())
 
 
-def _disturbed(push: Any, number: int, disturb: Any) -> list[str]:
+def _push_during_fault(push: Any, number: int, disturb: Any) -> list[str]:
     runs: list[str] = push(number)
     disturb()
     return runs
@@ -147,7 +147,7 @@ def test_the_api_is_killed_around_the_commit_of_a_post(fault_services: FaultServ
         services.stop()
 
 
-def test_a_retry_while_the_first_is_still_at_work(fault_services: FaultServices) -> None:
+def test_a_retry_during_the_first_request(fault_services: FaultServices) -> None:
     """The API sleeps in the middle of the transaction; another process receives the same request."""
     services = ServiceProcesses(fault_services.services.database_url, fault_services.services.home, port=free_port())
     tenancy = services.create_organisation()

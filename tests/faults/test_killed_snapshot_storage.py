@@ -20,13 +20,13 @@ _LEDGER = "SELECT kind, bytes, freed FROM stored_objects WHERE org = %(org)s AND
 _USED = "SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode"
 
 
-def objects_of(faults: FaultServices, org: str) -> list[Path]:
+def list_objects(faults: FaultServices, org: str) -> list[Path]:
     """The organisation's files in the object store."""
     root = Path(unquote(urlsplit(faults.services.env["JOINERY_OBJECTS_URL"]).path))
     return [path for path in root.rglob("*") if path.is_file() and org in path.parts]
 
 
-def swept(faults: FaultServices) -> OrphanTotal:
+def sweep_storage(faults: FaultServices) -> OrphanTotal:
     """What the scheduler does."""
 
     async def sweep(container: Dependencies) -> OrphanTotal:
@@ -55,8 +55,8 @@ def test_an_upload_counts_once(fault_services: FaultServices, place: str) -> Non
     assert tenancy.api.wait_for_end(run)["status"] == "succeeded"
     assert fault_services.services.fetch_rows(_LEDGER, org=org) == [("snapshot", len(FILE), False)]
     assert fault_services.services.fetch_value(_USED, org=org) == len(FILE)
-    swept(fault_services)
-    assert [path.read_bytes() for path in objects_of(fault_services, org)] == [FILE]
+    sweep_storage(fault_services)
+    assert [path.read_bytes() for path in list_objects(fault_services, org)] == [FILE]
     assert fault_services.services.fetch_value("SELECT count(*) FROM stored_objects WHERE org = %(org)s", org=org) == 1
 
 
@@ -74,6 +74,6 @@ def test_a_push_counts_once(fault_services: FaultServices, place: str) -> None:
         assert fault_services.services.fetch_value(_USED, org=org) == pushed
     assert tenancy.api.wait_for_end(run)["status"] == "succeeded"
     assert fault_services.services.fetch_rows(_LEDGER, org=org) == [("snapshot", pushed, False)]
-    swept(fault_services)
-    assert [path.stat().st_size for path in objects_of(fault_services, org)] == [pushed]
+    sweep_storage(fault_services)
+    assert [path.stat().st_size for path in list_objects(fault_services, org)] == [pushed]
     assert fault_services.services.fetch_value("SELECT count(*) FROM push_parts WHERE org = %(org)s", org=org) == 0

@@ -34,7 +34,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProces
         made.stop()
 
 
-def _killed(
+def _kill_api_during(
     services: ServiceProcesses, place: str, person: ConsoleBrowser, page: str, path: str, **fields: object
 ) -> None:
     """The API dies at the place while it answers the form."""
@@ -47,7 +47,7 @@ def _killed(
     services.start_api()
 
 
-def _ledger_is_right(services: ServiceProcesses, tenancy: Tenancy) -> None:
+def _assert_ledger_is_correct(services: ServiceProcesses, tenancy: Tenancy) -> None:
     """What is counted against the plan is what the ledger holds."""
     org = tenancy.tenant.org
     kept = services.fetch_value(
@@ -60,7 +60,7 @@ def _ledger_is_right(services: ServiceProcesses, tenancy: Tenancy) -> None:
 
 
 @pytest.mark.parametrize("place", SENDING)
-def test_killed_while_the_file_is_sent(services: ServiceProcesses, place: str) -> None:
+def test_a_crash_during_the_upload_creates_one_source(services: ServiceProcesses, place: str) -> None:
     services.stop()
     services.start_api()
     tenancy = services.create_organisation()
@@ -68,14 +68,14 @@ def test_killed_while_the_file_is_sent(services: ServiceProcesses, place: str) -
         services.port, services.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
     )
     form = person.get(PLACE)
-    _killed(services, place, person, form, PLACE, file=("ash.csv", FEED))
-    _ledger_is_right(services, tenancy)
+    _kill_api_during(services, place, person, form, PLACE, file=("ash.csv", FEED))
+    _assert_ledger_is_correct(services, tenancy)
     assert "Ash chair 1" in person.submit(form, PLACE, file=("ash.csv", FEED))
-    _ledger_is_right(services, tenancy)
+    _assert_ledger_is_correct(services, tenancy)
 
 
 @pytest.mark.parametrize("place", CONNECTING)
-def test_killed_while_the_source_is_made(services: ServiceProcesses, place: str) -> None:
+def test_a_crash_during_the_creation_creates_one_source(services: ServiceProcesses, place: str) -> None:
     services.stop()
     services.start_api()
     tenancy = services.create_organisation()
@@ -85,10 +85,10 @@ def test_killed_while_the_source_is_made(services: ServiceProcesses, place: str)
     looked = person.submit(person.get(PLACE), PLACE, file=("ash.csv", FEED))
     [draft] = re.findall(r'name="draft" value="([^"]+)"', looked)
     fields = {"draft": draft, "name": "Ash", "currency": "usd"}
-    _killed(services, place, person, looked, f"{PLACE}/connect", **fields)
+    _kill_api_during(services, place, person, looked, f"{PLACE}/connect", **fields)
     assert "Run of Ash" in person.submit(looked, f"{PLACE}/connect", **fields)
     for table, count in (("sources", 1), ("runs", 1), ("uploads", 1)):
         assert (
             services.fetch_value(f"SELECT count(*) FROM {table} WHERE org = %(org)s", org=tenancy.tenant.org) == count
         ), table
-    _ledger_is_right(services, tenancy)
+    _assert_ledger_is_correct(services, tenancy)

@@ -18,9 +18,9 @@ PLACES = ("fetch", "fetched", "parse", "chunk:1", "stored:1", "chunk:3", "stored
 
 
 @pytest.fixture(scope="session")
-def undisturbed(fault_services: FaultServices) -> dict[int, Any]:
+def expected_states(fault_services: FaultServices) -> dict[int, Any]:
     """What one file, and both, come to when nobody dies."""
-    source = _source(fault_services.create_organisation())
+    source = _create_source(fault_services.create_organisation())
     states = {}
     for number, content in enumerate((FIRST, SECOND), start=1):
         run = source[0].api.import_file(source[1], content)
@@ -30,34 +30,34 @@ def undisturbed(fault_services: FaultServices) -> dict[int, Any]:
     return states
 
 
-def _source(tenancy: Tenancy) -> tuple[Tenancy, str]:
+def _create_source(tenancy: Tenancy) -> tuple[Tenancy, str]:
     return tenancy, tenancy.api.create_source("file", config={"currency": "usd"})
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_killed_while_it_loads_for_the_first_time(
-    fault_services: FaultServices, undisturbed: dict[int, Any], place: str
+def test_a_crash_during_the_first_import(
+    fault_services: FaultServices, expected_states: dict[int, Any], place: str
 ) -> None:
-    tenancy, source = _source(fault_services.create_organisation())
-    run = _killed(fault_services, tenancy, source, FIRST, place)
+    tenancy, source = _create_source(fault_services.create_organisation())
+    run = _kill_worker_during(fault_services, tenancy, source, FIRST, place)
     assert run["status"] == "succeeded" and (run["stats"]["rows"], run["stats"]["products_created"]) == (400, 200)
-    assert load_state(fault_services.services, source) == undisturbed[1]
-    _is_tidy(fault_services, source)
+    assert load_state(fault_services.services, source) == expected_states[1]
+    _assert_no_leftovers(fault_services, source)
 
 
 @pytest.mark.parametrize("place", ["chunk:2", "stored:2", "end"])
-def test_killed_while_it_changes_and_withdraws(
-    fault_services: FaultServices, undisturbed: dict[int, Any], place: str
+def test_a_crash_during_changes_and_withdrawals(
+    fault_services: FaultServices, expected_states: dict[int, Any], place: str
 ) -> None:
-    tenancy, source = _source(fault_services.create_organisation())
+    tenancy, source = _create_source(fault_services.create_organisation())
     tenancy.api.import_file(source, FIRST)
-    run = _killed(fault_services, tenancy, source, SECOND, place)
+    run = _kill_worker_during(fault_services, tenancy, source, SECOND, place)
     assert (run["status"], run["stats"]["withdrawn"], run["stats"]["offers_changed"]) == ("succeeded", 20, 320)
-    assert load_state(fault_services.services, source) == undisturbed[2]
-    _is_tidy(fault_services, source)
+    assert load_state(fault_services.services, source) == expected_states[2]
+    _assert_no_leftovers(fault_services, source)
 
 
-def _killed(faults: FaultServices, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
+def _kill_worker_during(faults: FaultServices, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
     """The run of the file, whose first worker is killed at that place."""
     with faults.start_crashing_worker(place) as trapped:
         run = tenancy.api.upload_file(source, content)
@@ -66,7 +66,7 @@ def _killed(faults: FaultServices, tenancy: Tenancy, source: str, content: bytes
     return tenancy.api.wait_for_end(run)
 
 
-def _is_tidy(faults: FaultServices, source: str) -> None:
+def _assert_no_leftovers(faults: FaultServices, source: str) -> None:
     """One run, no job left, and no version of a subject told twice."""
     jobs = faults.services.fetch_value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
     twice = faults.services.fetch_value(
@@ -77,27 +77,27 @@ def _is_tidy(faults: FaultServices, source: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["fetch", "fetched", "parse", "chunk:2"])
-def test_a_worker_that_wakes_up_too_late_changes_nothing(
-    fault_services: FaultServices, undisturbed: dict[int, Any], place: str
+def test_a_worker_resumed_after_its_lease_changes_nothing(
+    fault_services: FaultServices, expected_states: dict[int, Any], place: str
 ) -> None:
     """It was not dead but asleep: by now another has done its work, and the run has ended."""
-    tenancy, source = _source(fault_services.create_organisation())
+    tenancy, source = _create_source(fault_services.create_organisation())
     with fault_services.start_crashing_worker(place, "SIGSTOP") as trapped:
         run = tenancy.api.upload_file(source, FIRST)
         wait_until(partial(is_stopped, trapped), "it stands still", within=90)
         if place.startswith("chunk"):
-            _end_its_transaction(fault_services)
+            _terminate_connection(fault_services)
     ended = tenancy.api.wait_for_end(run)
     assert ended["status"] == "succeeded"
     trapped.send_signal(signal.SIGCONT)
-    _notices(fault_services, trapped)
+    _wait_for_lease_loss(fault_services, trapped)
     assert tenancy.api.get(f"/v1/runs/{run}") == ended
-    assert load_state(fault_services.services, source) == undisturbed[1]
+    assert load_state(fault_services.services, source) == expected_states[1]
     again = tenancy.api.import_file(source, SECOND)
-    assert again["status"] == "succeeded" and load_state(fault_services.services, source) == undisturbed[2]
+    assert again["status"] == "succeeded" and load_state(fault_services.services, source) == expected_states[2]
 
 
-def _end_its_transaction(faults: FaultServices) -> None:
+def _terminate_connection(faults: FaultServices) -> None:
     """What a network does to a sleeper: the server gives up its connection, and with it the locks that it holds."""
     faults.services.fetch_rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'joinery' "
@@ -105,7 +105,7 @@ def _end_its_transaction(faults: FaultServices) -> None:
     )
 
 
-def _notices(faults: FaultServices, trapped: Any) -> None:
+def _wait_for_lease_loss(faults: FaultServices, trapped: Any) -> None:
     """The sleeper says in its log that the job is no longer its own; then it is told to end."""
     log = faults.services.log_path("trapped")
     words = ("took the job over", "its lease was lost", "attempt 1 failed")

@@ -26,14 +26,14 @@ pytestmark = pytest.mark.asyncio
 COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
 
 
-def _hostile(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
+def _simulate_crashes(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     container = service.world.dependencies
     limits = ReaderLimits(memory_mib=256, cpu_seconds=1, call_seconds=5.0)
     container[FeedReaderFactory] = ProcessFeedReaders(COMMAND, JsonCodec(), max_readers=2, limits=limits)
 
 
-async def _due(service: InProcessService, source: str) -> None:
+async def _make_due(service: InProcessService, source: str) -> None:
     """The job's time has come, whoever held it is gone."""
     async with service.world.dependencies[Pool].connect_to_coordinator() as link:
         await link.driver_connection.execute(
@@ -43,11 +43,11 @@ async def _due(service: InProcessService, source: str) -> None:
         )
 
 
-async def _attempts(service: InProcessService, content: bytes) -> tuple[Any, int]:
+async def _run_attempts(service: InProcessService, content: bytes) -> tuple[Any, int]:
     """The run over a file, after as many attempts as it takes; and their number."""
     run, attempts = await service.import_file(content), 1
     while run["status"] == "running":
-        await _due(service, run["source"])
+        await _make_due(service, run["source"])
         await service.process_lane(run["source"])
         run, attempts = await service.get_newest_run(run["source"]), attempts + 1
     return run, attempts
@@ -57,13 +57,13 @@ async def _attempts(service: InProcessService, content: bytes) -> tuple[Any, int
     ("deed", "attempts"),
     [("abort", 3), ("die", 3), pytest.param("sleep", 3, marks=pytest.mark.soak), ("eat", 1), ("spin", 1)],
 )
-async def test_a_run_fails_and_is_not_tried_again(
+async def test_a_run_fails_after_repeated_crashes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, attempts: int
 ) -> None:
     async with open_service(tmp_path) as service:
         good = await service.import_file(build_catalogue(3))
-        _hostile(service, monkeypatch)
-        run, taken = await _attempts(service, deed.encode())
+        _simulate_crashes(service, monkeypatch)
+        run, taken = await _run_attempts(service, deed.encode())
         assert (run["status"], run["error"]["code"], taken) == ("failed", "parse_failed", attempts)
         assert run["error"]["message"]
         assert not await service.fetch_rows("SELECT 1 FROM jobs WHERE lane = %s", build_source_lane(run["source"]))
@@ -71,7 +71,7 @@ async def test_a_run_fails_and_is_not_tried_again(
         assert source["status"] == "active" and good["status"] == "succeeded"
 
 
-async def _begun(service: InProcessService, source: str) -> ClaimedJob:
+async def _start_attempt(service: InProcessService, source: str) -> ClaimedJob:
     """An attempt that begins, and of which nothing is heard any more."""
     dispatch = service.world.dependencies[JobDispatcher]
     (job,) = await dispatch.claim(build_source_lane(source), 1, timedelta(seconds=30))
@@ -82,23 +82,23 @@ async def _begun(service: InProcessService, source: str) -> ClaimedJob:
     return job
 
 
-async def test_attempts_that_take_their_worker_along_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attempts_that_crash_the_worker_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_service(tmp_path) as service:
-        _hostile(service, monkeypatch)
+        _simulate_crashes(service, monkeypatch)
         source = await service.create_source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
         assert (await service.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
         for number in range(3):
-            job = await _begun(service, source)
+            job = await _start_attempt(service, source)
             assert (job.attempt, job.has_expired_lease) == (number + 1, number > 0)
-            await _due(service, source)
+            await _make_due(service, source)
         await service.process_lane(source)
         run = await service.get_newest_run(source)
         assert (run["status"], run["error"]["code"]) == ("failed", "parse_failed")
         assert "3 times" in run["error"]["message"]
 
 
-async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: Path) -> None:
+async def test_attempts_that_crash_before_reading_do_not_count(tmp_path: Path) -> None:
     async with open_service(tmp_path) as service:
         source = await service.create_source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
@@ -121,20 +121,20 @@ async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: 
                 await taken.wait()
             attempt.cancel()
             await asyncio.gather(attempt, return_exceptions=True)
-            await _due(service, source)
+            await _make_due(service, source)
         await service.process_lane(source)
         assert (await service.get_newest_run(source))["status"] == "succeeded"
 
 
-async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_released_attempts_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_service(tmp_path) as service:
         source = await service.create_source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
         assert (await service.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
         with monkeypatch.context() as hostile:
-            _hostile(service, hostile)
+            _simulate_crashes(service, hostile)
             for _ in range(5):
-                job = await _begun(service, source)
+                job = await _start_attempt(service, source)
                 await service.world.dependencies[JobDispatcher].release(job, service.world.dependencies[Clock].now())
         service.world.dependencies[FeedReaderFactory] = service.world.dependencies[ProcessFeedReaders]
         await service.process_lane(source)

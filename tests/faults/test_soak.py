@@ -27,7 +27,7 @@ def test_a_minute_of_killed_workers(fault_services: FaultServices) -> None:
     victim = fault_services.services.start("victim", (*CRASH_POINTS, "worker"))
     try:
         while time.monotonic() < until:
-            runs = [_fed(tenancy, source, fed[source], dice) for source in sources]
+            runs = [_import_versions(tenancy, source, fed[source], dice) for source in sources]
             time.sleep(dice.random() * 0.8)
             victim.send_signal(signal.SIGKILL)
             victim.wait(10)
@@ -39,17 +39,17 @@ def test_a_minute_of_killed_workers(fault_services: FaultServices) -> None:
         fault_services.services.stop(victim)
     assert kills > 10
     for source in sources:
-        assert load_state(fault_services.services, source) == _calm(fault_services, fed[source])
+        assert load_state(fault_services.services, source) == _compute_expected_state(fault_services, fed[source])
 
 
-def _fed(tenancy: Tenancy, source: str, files: list[bytes], dice: random.Random) -> str:
+def _import_versions(tenancy: Tenancy, source: str, files: list[bytes], dice: random.Random) -> str:
     """Hand in another version of the source's file."""
     content = build_catalogue(dice.randint(170, 200), price=dice.randint(100, 140), quantity=dice.randint(0, 9))
     files.append(content)
     return tenancy.api.upload_file(source, content)
 
 
-def _calm(faults: FaultServices, files: list[bytes]) -> Any:
+def _compute_expected_state(faults: FaultServices, files: list[bytes]) -> Any:
     """What the files come to one after the other."""
     tenancy = faults.create_organisation()
     source = tenancy.api.create_source("file", config={"currency": "usd"})

@@ -30,12 +30,12 @@ TRANSACTIONS = 6
 """Of a run over one chunk: begun, fetched, compared, written, aged, ended."""
 
 
-class Drowsy:
+class PausingUnitOfWork:
     """Units of work, of which the n-th does not begin until it is told to."""
 
     def __init__(self, inner: Any, sleeps_before: int) -> None:
         self._inner, self._left = inner, sleeps_before
-        self.asleep, self.wake = asyncio.Event(), asyncio.Event()
+        self.paused, self.resumed = asyncio.Event(), asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -43,57 +43,57 @@ class Drowsy:
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         """The transaction, in its time."""
-        await self._drowse()
+        await self._pause()
         async with self._inner.begin(tenant, call) as tx:
             yield tx
 
     @asynccontextmanager
     async def begin_scratch(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         """The same for one that is rolled back."""
-        await self._drowse()
+        await self._pause()
         async with self._inner.begin_scratch(tenant, call) as tx:
             yield tx
 
-    async def _drowse(self) -> None:
+    async def _pause(self) -> None:
         self._left -= 1
         if self._left == 0:
-            self.asleep.set()
-            await self.wake.wait()
+            self.paused.set()
+            await self.resumed.wait()
 
 
-class Drowsing:
+class PausedAttempt:
     """One attempt at a source's waiting run, asleep before its n-th transaction, its lease over."""
 
     def __init__(self, service: InProcessService, source: str, sleeps_before: int) -> None:
-        self.desk, self.lane = service, build_source_lane(source)
-        self.units = Drowsy(service.world.dependencies[UnitOfWork], sleeps_before)
+        self.service, self.lane = service, build_source_lane(source)
+        self.units = PausingUnitOfWork(service.world.dependencies[UnitOfWork], sleeps_before)
 
-    async def claimed(self) -> ClaimedJob:
+    async def claim_job(self) -> ClaimedJob:
         """The run's job, as the next attempt."""
-        await self.desk.fetch_rows("SELECT 1")
-        async with self.desk.world.dependencies[Pool].connect_to_coordinator() as link:
+        await self.service.fetch_rows("SELECT 1")
+        async with self.service.world.dependencies[Pool].connect_to_coordinator() as link:
             await link.driver_connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
-        (job,) = await self.desk.world.dependencies[JobDispatcher].claim(self.lane, 1, timedelta(seconds=30))
+        (job,) = await self.service.world.dependencies[JobDispatcher].claim(self.lane, 1, timedelta(seconds=30))
         return job
 
-    async def fallen_asleep(self) -> "asyncio.Task[None]":
+    async def start(self) -> "asyncio.Task[None]":
         """The attempt, under way."""
-        parts = self.desk.world.dependencies
+        parts = self.service.world.dependencies
         execution = RunExecution(
             self.units, parts[Connectors], parts[ObjectStore], parts[Vault], parts[FeedReaderFactory], FileWorkspaces()
         )  # fmt: skip
-        attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
+        attempt = asyncio.create_task(execution(await self.claim_job(), asyncio.Event()))
         await asyncio.wait_for(self.units.asleep.wait(), 10)
         return attempt
 
-    async def woken(self, attempt: "asyncio.Task[None]") -> None:
+    async def resume(self, attempt: "asyncio.Task[None]") -> None:
         """It goes on, and finds that the run is another's."""
         self.units.wake.set()
         with pytest.raises(LeaseLost):
             await asyncio.wait_for(attempt, 10)
 
 
-async def _pushed(service: InProcessService) -> str:
+async def _push_records(service: InProcessService) -> str:
     source = await service.create_source("push", config={"currency": "usd"})
     answer = await service.client.post(
         f"/v1/sources/{source}/records", {"records": [build_record("A"), build_record("B")], "complete": True}
@@ -103,30 +103,30 @@ async def _pushed(service: InProcessService) -> str:
 
 
 @pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
-async def test_woken_after_the_other_has_ended_the_run(tmp_path: Path, sleeps_before: int) -> None:
+async def test_an_attempt_resumed_after_the_run_ended_changes_nothing(tmp_path: Path, sleeps_before: int) -> None:
     async with open_service(tmp_path) as service:
-        source = await _pushed(service)
-        sleeper = Drowsing(service, source, sleeps_before)
-        attempt = await sleeper.fallen_asleep()
-        await create_run_handler(service.world.dependencies)(await sleeper.claimed(), asyncio.Event())
+        source = await _push_records(service)
+        sleeper = PausedAttempt(service, source, sleeps_before)
+        attempt = await sleeper.start()
+        await create_run_handler(service.world.dependencies)(await sleeper.claim_job(), asyncio.Event())
         ended, kept = await service.get_newest_run(source), await service.fetch_catalogue_rows()
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
-        await sleeper.woken(attempt)
+        await sleeper.resume(attempt)
         assert await service.get_newest_run(source) == ended and await service.fetch_catalogue_rows() == kept
 
 
 @pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
-async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_before: int) -> None:
+async def test_an_attempt_resumed_after_the_run_was_claimed_changes_nothing(tmp_path: Path, sleeps_before: int) -> None:
     async with open_service(tmp_path) as service:
-        source = await _pushed(service)
-        sleeper = Drowsing(service, source, sleeps_before)
-        attempt = await sleeper.fallen_asleep()
+        source = await _push_records(service)
+        sleeper = PausedAttempt(service, source, sleeps_before)
+        attempt = await sleeper.start()
         job, before, kept = (
-            await sleeper.claimed(),
+            await sleeper.claim_job(),
             await service.get_newest_run(source),
             await service.fetch_catalogue_rows(),
         )
-        await sleeper.woken(attempt)
+        await sleeper.resume(attempt)
         assert await service.get_newest_run(source) == before and await service.fetch_catalogue_rows() == kept
         await create_run_handler(service.world.dependencies)(job, asyncio.Event())
         ended = await service.get_newest_run(source)

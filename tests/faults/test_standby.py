@@ -31,19 +31,19 @@ def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
         made.stop(number=signal.SIGKILL)
 
 
-def _leads(services: ServiceProcesses, name: str) -> bool:
+def _is_leader(services: ServiceProcesses, name: str) -> bool:
     return _LEADS in services.log_path(name).read_text()
 
 
-def _scheduler(services: ServiceProcesses, name: str) -> "subprocess.Popen[bytes]":
+def _start_scheduler(services: ServiceProcesses, name: str) -> "subprocess.Popen[bytes]":
     return services.start(name, ("-m", "entrypoints.cli.main", "scheduler"))
 
 
 @pytest.mark.soak
-def test_idle_processes_hold_nothing_and_the_standby_takes_over(services: ServiceProcesses) -> None:
-    first = _scheduler(services, "first")
-    wait_until(lambda: _leads(services, "first"), "the first one leads")
-    second = _scheduler(services, "second")
+def test_idle_processes_hold_no_snapshot_and_the_standby_takes_over(services: ServiceProcesses) -> None:
+    first = _start_scheduler(services, "first")
+    wait_until(lambda: _is_leader(services, "first"), "the first one leads")
+    second = _start_scheduler(services, "second")
     wait_until(
         lambda: services.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2,
         "it waits",
@@ -51,27 +51,27 @@ def test_idle_processes_hold_nothing_and_the_standby_takes_over(services: Servic
     tenancy = services.create_organisation()
     tenancy.api.get("/v1/products")
     time.sleep(6)  # every tick has run once
-    wait_until(lambda: _quiet(services), "nobody has a statement or a transaction open", within=30)
-    assert asyncio.run(_left_by_vacuum(services.database_url)) == 0
-    assert not _leads(services, "second")
+    wait_until(lambda: _holds_no_snapshot(services), "nobody has a statement or a transaction open", within=30)
+    assert asyncio.run(_count_dead_rows(services.database_url)) == 0
+    assert not _is_leader(services, "second")
     first.send_signal(signal.SIGKILL)
-    wait_until(lambda: _leads(services, "second"), "the second one leads", within=15)
-    _scheduler(services, "third")
+    wait_until(lambda: _is_leader(services, "second"), "the second one leads", within=15)
+    _start_scheduler(services, "third")
     wait_until(
         lambda: services.fetch_value(f"SELECT count(*) {_OURS} AND application_name LIKE '%%leadership'") == 2,
         "it waits",
     )
     second.send_signal(signal.SIGTERM)
-    wait_until(lambda: _leads(services, "third"), "the third one leads", within=15)
+    wait_until(lambda: _is_leader(services, "third"), "the third one leads", within=15)
 
 
-def _quiet(services: ServiceProcesses) -> bool:
+def _holds_no_snapshot(services: ServiceProcesses) -> bool:
     """Whether no connection of the service holds a snapshot now; all of them are looked at, idle or not."""
     rows = services.fetch_rows(f"SELECT application_name, state, backend_xmin IS NULL AND backend_xid IS NULL {_OURS}")
     assert {name for name, _, _ in rows} >= {"joinery", "joinery leadership", "joinery signals"}
     return all(state == "idle" and free for _, state, free in rows)
 
 
-async def _left_by_vacuum(address: str) -> int:
+async def _count_dead_rows(address: str) -> int:
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         return await kept_back(owner)

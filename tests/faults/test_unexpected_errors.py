@@ -18,7 +18,7 @@ from tests.support.services import create_run_handler
 pytestmark = pytest.mark.asyncio
 
 
-class Stumbling:
+class FailingConnectors:
     """Connectors that fetch well and stumble over whatever they read."""
 
     def __init__(self, inner: Any) -> None:
@@ -32,7 +32,7 @@ class Stumbling:
         raise TypeError("unhashable type: 'sofa'")
 
 
-async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
+async def test_a_run_fails_after_several_attempts(tmp_path: Path) -> None:
     async with open_service(tmp_path) as desk:
         with serve_feeds() as feeds:
             source = await desk.create_source(
@@ -40,7 +40,7 @@ async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
             )
             run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
             container = desk.world.dependencies
-            readers = create_in_process_readers(Stumbling(container[Connectors]))
+            readers = create_in_process_readers(FailingConnectors(container[Connectors]))
             container[FeedReaderFactory] = readers
             execution = create_run_handler(container)
             async with container[Pool].connect_to_coordinator() as link:

@@ -22,12 +22,14 @@ FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 pytestmark = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
 
 
-def by_clock(offset: str, *, monotonic: bool = False) -> dict[str, str]:
+def build_clock_environment(offset: str, *, monotonic: bool = False) -> dict[str, str]:
     """The environment of a process whose clock is off; `monotonic`, so is the clock that is never set."""
     return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": str(int(not monotonic))}
 
 
-def start(services: ServiceProcesses, name: str, env: dict[str, str], *argv: str) -> "subprocess.Popen[bytes]":
+def start_with_clock(
+    services: ServiceProcesses, name: str, env: dict[str, str], *argv: str
+) -> "subprocess.Popen[bytes]":
     """Start `joinery <name>` in a process of its own, not a fork: a library is loaded before it begins."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
     with services.log_path(name + "-".join(argv)).open("ab") as log:
@@ -41,7 +43,7 @@ def start(services: ServiceProcesses, name: str, env: dict[str, str], *argv: str
 
 
 @contextmanager
-def staged(home: Path) -> Iterator[ServiceProcesses]:
+def create_services(home: Path) -> Iterator[ServiceProcesses]:
     """A database, with the time of a purge as if the service had run until just now."""
     services = ServiceProcesses(asyncio.run(fresh_database("wrong_clocks")), home)
     try:
@@ -62,17 +64,19 @@ def feeds() -> Iterator[FeedServer]:
     [("+40d", False), ("-40d", False), ("+1h", True)],
     ids=["+40d", "-40d", "+1h, monotonic too"],
 )
-def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, offset: str, monotonic: bool) -> None:
-    wrong = by_clock(offset, monotonic=monotonic)
-    with staged(tmp_path) as services:
+def test_every_process_uses_the_clock_of_the_database(
+    tmp_path: Path, feeds: FeedServer, offset: str, monotonic: bool
+) -> None:
+    wrong = build_clock_environment(offset, monotonic=monotonic)
+    with create_services(tmp_path) as services:
         tenancy = services.create_organisation(livemode=False)
         begun = services.fetch_value("SELECT now()")
         services.fetch_rows("UPDATE purges SET last_at = now() - interval '1 hour'")
-        start(services, "api", wrong)
+        start_with_clock(services, "api", wrong)
         honest = ApiClient(free_port(), tenancy.api.secret)
-        start(services, "api", {"JOINERY_PORT": str(honest.port)})
+        start_with_clock(services, "api", {"JOINERY_PORT": str(honest.port)})
         for name, more in (("worker", {}), ("scheduler", {}), ("mail", {"JOINERY_MAIL_PORT": str(free_port())})):
-            start(services, name, wrong | more)
+            start_with_clock(services, name, wrong | more)
         api = tenancy.api
         wait_until(api.is_ready, "the API by a wrong clock is ready", within=60)
         wait_until(honest.is_ready, "the API by the right clock is ready", within=60)
@@ -88,14 +92,14 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
             stamps = [int((one.headers or {})["webhook-timestamp"]) for one in endpoint.wait_for_received(3, within=60)]
             ended = services.fetch_value("SELECT now()")
             assert all(begun.timestamp() - MAX_OFFSET <= stamp <= ended.timestamp() + MAX_OFFSET for stamp in stamps)
-        _links_work(api, honest)
-        _links_work(honest, api)
+        _assert_links_work(api, honest)
+        _assert_links_work(honest, api)
         wait_until(
             lambda: services.fetch_value("SELECT last_at > now() - interval '5 minutes' FROM purges"),
             "a purge was allowed",
             within=60,
         )
-        _nothing_is_purged_or_frozen(services, source, begun)
+        _assert_no_purge_and_no_freeze(services, source, begun)
         assert "clock" in api.get("/readyz") and "clock" not in honest.get("/readyz")
         shown = [
             line
@@ -103,10 +107,10 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
             if line.startswith("joinery_clock_offset")
         ]
         assert abs(float(shown[0].rpartition(" ")[2])) > 3000
-        _doctor_repairs(services, wrong, source)
+        _assert_doctor_repairs(services, wrong, source)
 
 
-def _links_work(maker: ApiClient, server: ApiClient) -> None:
+def _assert_links_work(maker: ApiClient, server: ApiClient) -> None:
     """A link that one API has made is good at the other."""
     content = b"SKU,Title,Price\nA-1,Chair,1\n"
     source = maker.create_source("file", config={"currency": "usd"})
@@ -116,7 +120,7 @@ def _links_work(maker: ApiClient, server: ApiClient) -> None:
     assert ApiClient(server.port, None).send("PUT", path, content, Content_Type="text/csv").status == 200
 
 
-def _nothing_is_purged_or_frozen(services: ServiceProcesses, source: str, begun: datetime) -> None:
+def _assert_no_purge_and_no_freeze(services: ServiceProcesses, source: str, begun: datetime) -> None:
     assert services.fetch_value("SELECT count(*) FROM idempotency_keys") >= 4
     assert services.fetch_value("SELECT count(*) FROM stored_objects WHERE NOT freed AND kind = 'snapshot'") == 1
     assert (
@@ -135,11 +139,11 @@ def _nothing_is_purged_or_frozen(services: ServiceProcesses, source: str, begun:
         assert {name for (name,) in days} <= {f"{table}_{day:%Y%m%d}" for day in (begun, ended)}
 
 
-def _doctor_repairs(services: ServiceProcesses, wrong: dict[str, str], source: str) -> None:
+def _assert_doctor_repairs(services: ServiceProcesses, wrong: dict[str, str], source: str) -> None:
     """By a wrong clock of its own, what a database's wrong clock has left."""
     services.fetch_rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
     services.fetch_rows("UPDATE purges SET last_at = now() - interval '2 days'")
-    before = start(services, "doctor", wrong)
+    before = start_with_clock(services, "doctor", wrong)
     assert before.wait(60) == 1
     output = services.log_path("doctor").read_text()
     assert (
@@ -147,7 +151,7 @@ def _doctor_repairs(services: ServiceProcesses, wrong: dict[str, str], source: s
         and "Purges are refused: the last purge was at" in output
         and "This machine's clock differs" in output
     )
-    assert start(services, "doctor", wrong, "--repair-schedule").wait(60) == 0
+    assert start_with_clock(services, "doctor", wrong, "--repair-schedule").wait(60) == 0
     assert services.fetch_value(
         "SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source
     )

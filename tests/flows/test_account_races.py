@@ -33,23 +33,23 @@ PASSWORDS = ("four walnut drawers and a lamp", "seven oak shelves and a chair", 
 CODES = "/console/account/codes"
 
 
-def at_once(*deeds: Callable[[], T]) -> list[T]:
+def run_concurrently(*actions: Callable[[], T]) -> list[T]:
     """What each answers; all begin at the same moment."""
-    start, found = threading.Barrier(len(deeds)), dict[int, T]()
+    start, found = threading.Barrier(len(actions)), dict[int, T]()
 
     def do(number: int) -> None:
         start.wait()
-        found[number] = deeds[number]()
+        found[number] = actions[number]()
 
-    threads = [threading.Thread(target=do, args=(number,)) for number in range(len(deeds))]
+    threads = [threading.Thread(target=do, args=(number,)) for number in range(len(actions))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return [found[number] for number in range(len(deeds))]
+    return [found[number] for number in range(len(actions))]
 
 
-async def _invited(container: Dependencies, tenancy: Tenancy, email: str) -> str:
+async def _create_invitation(container: Dependencies, tenancy: Tenancy, email: str) -> str:
     """The page of a new invitation, which a new owner sends."""
     clock = container[Clock]
     owner = await container[People].add(
@@ -72,16 +72,18 @@ async def _invited(container: Dependencies, tenancy: Tenancy, email: str) -> str
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_newcomers_with_one_invitation(services: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
+def test_one_of_two_concurrent_acceptances_of_an_invitation_succeeds(
+    services: ServiceProcesses, fjord: Tenancy, round_: int
+) -> None:
     email = f"{new_id('usr').lower()}@oak.test"
-    place = services.run_with_dependencies(lambda container: _invited(container, fjord, email))
+    place = services.run_with_dependencies(lambda container: _create_invitation(container, fjord, email))
     tabs = [Tab(services.port) for _ in PASSWORDS]
     forms = [tab.get(place) for tab in tabs]
     deeds = [
         lambda tab=tab, form=form, password=password: tab.submit(form, place, name="Bo", password=password)
         for tab, form, password in zip(tabs, forms, PASSWORDS, strict=True)
     ]
-    answers = at_once(*deeds)
+    answers = run_concurrently(*deeds)
     [won] = [number for number, answer in enumerate(answers) if answer.status == 303]
     for number, answer in enumerate(answers):
         if number != won:
@@ -103,34 +105,36 @@ def test_two_newcomers_with_one_invitation(services: ServiceProcesses, fjord: Te
         assert (entered.status == 303) is (number == won), "the password of who was first is the one that counts"
 
 
-def _codes_on(answer: TabResponse) -> list[str]:
+def _extract_codes(answer: TabResponse) -> list[str]:
     """The recovery codes that the page shows."""
     found = re.search(r"<pre[^>]*>([^<]*)</pre>", answer.text)
     return found[1].split() if found else []
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_first_codes_of_an_app(services: ServiceProcesses, fjord: Tenancy, round_: int) -> None:
+def test_one_of_several_concurrent_authenticator_setups_succeeds(
+    services: ServiceProcesses, fjord: Tenancy, round_: int
+) -> None:
     cookie = services.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
     tabs = [Tab(services.port, cookie) for _ in range(4)]
-    forms = at_once(*(lambda tab=tab: tab.get(CODES) for tab in tabs))
+    forms = run_concurrently(*(lambda tab=tab: tab.get(CODES) for tab in tabs))
     keys = [re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)[0] for form in forms]
     assert len(set(keys)) == 1, "all tabs show one key"
     code = pyotp.TOTP(keys[0]).now()
-    answers = at_once(
+    answers = run_concurrently(
         *(lambda tab=tab, form=form: tab.submit(form, CODES, code=code) for tab, form in zip(tabs, forms, strict=True))
     )
-    [shown] = [codes for answer in answers if (codes := _codes_on(answer))]
+    [shown] = [codes for answer in answers if (codes := _extract_codes(answer))]
     assert len(shown) == 10 and sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     assert all("in another tab or browser" in answer.text for answer in answers if answer.status == 409)
     (user,) = services.fetch_rows(
-        'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_owner(services, cookie)
+        'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_find_user(services, cookie)
     )
-    held = services.run_with_dependencies(lambda container: _all_count(container, user[0], shown))
+    held = services.run_with_dependencies(lambda container: _verify_codes(container, user[0], shown))
     assert held == [True] * 10 + [0]
 
 
-def _owner(services: ServiceProcesses, cookie: str) -> str:
+def _find_user(services: ServiceProcesses, cookie: str) -> str:
     async def found(container: Dependencies) -> str:
         signed = await container[SessionService].find(cookie)
         assert signed is not None
@@ -139,7 +143,7 @@ def _owner(services: ServiceProcesses, cookie: str) -> str:
     return str(services.run_with_dependencies(found))
 
 
-async def _all_count(container: Dependencies, user: str, codes: list[str]) -> list[object]:
+async def _verify_codes(container: Dependencies, user: str, codes: list[str]) -> list[object]:
     """Which of the codes let somebody in, and how many others would."""
     person, factors = await container[People].get(user), container[AuthServices].factors
     assert person is not None
@@ -147,16 +151,18 @@ async def _all_count(container: Dependencies, user: str, codes: list[str]) -> li
     return [*used, await factors.count_unused_codes(user)]
 
 
-def test_recovery_codes_made_twice_at_once(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_concurrent_renewals_leave_one_set_of_recovery_codes(services: ServiceProcesses, fjord: Tenancy) -> None:
     cookie = services.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
     tab = Tab(services.port, cookie)
     form = tab.get(CODES)
     [key] = re.findall(r'data-copy="([A-Z2-7]{16,})"', form.text)
-    assert _codes_on(tab.submit(form, CODES, code=pyotp.TOTP(key).now()))
-    form, user = tab.get(CODES), _owner(services, cookie)
+    assert _extract_codes(tab.submit(form, CODES, code=pyotp.TOTP(key).now()))
+    form, user = tab.get(CODES), _find_user(services, cookie)
     for _ in range(5):
-        answers = at_once(*(lambda: Tab(services.port, cookie).submit(form, f"{CODES}/recovery") for _ in range(4)))
-        shown = [set(_codes_on(answer)) for answer in answers]
+        answers = run_concurrently(
+            *(lambda: Tab(services.port, cookie).submit(form, f"{CODES}/recovery") for _ in range(4))
+        )
+        shown = [set(_extract_codes(answer)) for answer in answers]
         assert all(len(codes) == 10 for codes in shown)
         left = services.fetch_value('SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s', user=user)
         assert left == 10, "those that were made last count, and no others"

@@ -26,7 +26,7 @@ async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
-async def test_any_usual_encoding(service: InProcessService, encoding: str) -> None:
+async def test_common_encodings_are_read(service: InProcessService, encoding: str) -> None:
     content = (HEAD + "A1,Söta fåtölj,Möbler,19.50,3\nA2,Café table,Möbler,20,1\n").encode(encoding)
     run = await service.import_file(content)
     assert run["status"] == "succeeded", run["error"]
@@ -43,7 +43,7 @@ async def test_broken_utf8_is_reported_and_affects_only_its_own_cells(service: I
     assert "Söta fåtölj 7" in titles and any("Broken" in title for title in titles)
 
 
-async def test_headers_that_occur_twice(service: InProcessService) -> None:
+async def test_duplicate_headers_are_distinguished(service: InProcessService) -> None:
     run = await service.import_file(b"SKU,Title,Price,Price,Title\nA1,Chair,10,12,Other\n")
     assert run["status"] == "succeeded" and [data["title"] for data in await service.list_product_data()] == ["Chair"]
 
@@ -55,7 +55,7 @@ async def test_a_header_on_row_seven(service: InProcessService) -> None:
     assert [data["title"] for data in await service.list_product_data()] == ["Chair", "Sofa"]
 
 
-async def test_rows_too_short_and_too_long(service: InProcessService) -> None:
+async def test_ragged_rows_are_read(service: InProcessService) -> None:
     run = await service.import_file((HEAD + "A1,Chair\nA2,Sofa,Lindgren,9,1,too,many\n,No key,Lindgren,1,1\n").encode())
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 2
     assert (4, "missing") in {(problem["line"], problem["problem"]) for problem in run["problems"] if "line" in problem}
@@ -79,7 +79,9 @@ async def test_rows_too_short_and_too_long(service: InProcessService) -> None:
     ],
     ids=["blank", "bom-only", "open-quote", "pdf", "png", "xls", "html", "no-zip", "cut-json", "brackets", "deep", "wide"],
 )  # fmt: skip
-async def test_refused_with_a_sentence(service: InProcessService, content: bytes, message: str) -> None:
+async def test_unreadable_files_are_refused_with_a_reason(
+    service: InProcessService, content: bytes, message: str
+) -> None:
     source = await service.create_source("file", config={"currency": "usd"})
     await service.import_file(build_catalogue(3), source)
     before = await service.fetch_catalogue_rows()
@@ -176,7 +178,7 @@ def _bomb(mebibytes: int) -> bytes:
     return file.getvalue()
 
 
-async def test_half_a_character_spoils_no_feed(service: InProcessService) -> None:
+async def test_lone_surrogates_are_replaced_and_reported(service: InProcessService) -> None:
     """JSON can write halves of characters; the item is kept with U+FFFD, the others as they are, and it is told."""
     items = [{"sku": "A\ud8001", "title": "Half \udc00 a chair"}, {"sku": "A-2", "title": "Whole chair"}]
     run = await service.import_file(json.dumps(items).encode(), filename="feed.json")

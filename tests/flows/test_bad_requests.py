@@ -78,7 +78,7 @@ async def test_media_types(service: InProcessService, content_type: str) -> None
     assert (answer.status, answer.code) == (415, "unsupported_media_type")
 
 
-async def test_five_mebibytes_of_records_and_no_more(service: InProcessService) -> None:
+async def test_record_bodies_are_limited_to_five_mebibytes(service: InProcessService) -> None:
     source = await service.create_source("push", config={"currency": "usd"})
     path = f"/v1/sources/{source}/records"
     long = build_record("A")

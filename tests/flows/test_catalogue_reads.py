@@ -21,7 +21,7 @@ def shop(services: ServiceProcesses) -> Iterator[tuple[Tenancy, str]]:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
-def test_every_product_once_whatever_the_page(shop: tuple[Tenancy, str], limit: int) -> None:
+def test_every_product_is_listed_once_for_any_page_size(shop: tuple[Tenancy, str], limit: int) -> None:
     products = shop[0].api.list_all("/v1/products", limit=limit)
     ids = [product["id"] for product in products]
     assert len(ids) == len(set(ids)) == PRODUCTS
@@ -29,14 +29,14 @@ def test_every_product_once_whatever_the_page(shop: tuple[Tenancy, str], limit: 
 
 
 @pytest.mark.parametrize("limit", [3, 100])
-def test_every_offer_once_whatever_the_page(shop: tuple[Tenancy, str], limit: int) -> None:
+def test_every_offer_is_listed_once_for_any_page_size(shop: tuple[Tenancy, str], limit: int) -> None:
     api, source = shop[0].api, shop[1]
     ids = [offer["id"] for offer in api.list_all("/v1/offers", limit=limit)]
     assert len(ids) == len(set(ids)) == PRODUCTS * 2
     assert {offer["source"] for offer in api.list_all("/v1/offers")} == {source}
 
 
-def test_a_product_that_comes_during_a_walk_disturbs_nothing(services: ServiceProcesses) -> None:
+def test_a_product_created_during_paging_repeats_no_item(services: ServiceProcesses) -> None:
     tenancy = services.create_organisation()
     api, source = tenancy.api, tenancy.api.create_source("push", config={"currency": "usd"})
     record = {"product": {"external_id": "", "title": "Lamp"}}
@@ -91,7 +91,7 @@ def test_filters_of_offers(shop: tuple[Tenancy, str]) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/products?limit=5", "/v1/offers?limit=5", "/v1/products/{id}", "/v1/categories"])
-def test_unchanged_answers_cost_no_body(shop: tuple[Tenancy, str], path: str) -> None:
+def test_unchanged_responses_have_no_body(shop: tuple[Tenancy, str], path: str) -> None:
     api = shop[0].api
     path = path.replace("{id}", api.get("/v1/products", limit=1)["data"][0]["id"])
     first = api.call("GET", path)

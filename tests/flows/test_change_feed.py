@@ -35,7 +35,7 @@ READERS = 4
 CLIENT = Path(__file__).with_name("sse_client.mjs")
 
 
-class Cutter:
+class DisconnectingProxy:
     """Between client and server: passes bytes on, and cuts every connection when told."""
 
     def __init__(self, port: int) -> None:
@@ -46,10 +46,10 @@ class Cutter:
         self.connections += 1
         there, back = await asyncio.open_connection("127.0.0.1", self._to)
         self._writers |= {writer, back}
-        await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+        await asyncio.gather(self._forward(reader, back), self._forward(there, writer))
 
     @staticmethod
-    async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while piece := await reader.read(65536):
                 writer.write(piece)
@@ -59,7 +59,7 @@ class Cutter:
         finally:
             writer.close()
 
-    def page_request(self) -> None:
+    def cut_connections(self) -> None:
         """Without a word, as a broken network does."""
         for writer in self._writers:
             writer.transport.abort()
@@ -67,19 +67,19 @@ class Cutter:
 
 
 @asynccontextmanager
-async def cutter(port: int) -> AsyncIterator[Cutter]:
+async def run_proxy(port: int) -> AsyncIterator[DisconnectingProxy]:
     """A cutter in front of that port."""
-    made = Cutter(port)
+    made = DisconnectingProxy(port)
     server = await asyncio.start_server(made._serve, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made
     finally:
-        made.page_request()
+        made.cut_connections()
         server.close()
 
 
-async def write(container: Dependencies, tenant: Tenant, count: int) -> list[str]:
+async def append_events(container: Dependencies, tenant: Tenant, count: int) -> list[str]:
     """Events of that tenant."""
     events = [builders.event(new_id("src")) for _ in range(count)]
     async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
@@ -87,7 +87,7 @@ async def write(container: Dependencies, tenant: Tenant, count: int) -> list[str
     return [event.id for event in events]
 
 
-def run(services: ServiceProcesses, work: Any) -> None:
+def run_with_dependencies(services: ServiceProcesses, work: Any) -> None:
     """`work(container)`, with a container on the stage's settings."""
 
     async def main() -> None:
@@ -97,7 +97,7 @@ def run(services: ServiceProcesses, work: Any) -> None:
     asyncio.run(main())
 
 
-async def by_polling(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
+async def follow_by_polling(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
     """What one sees who asks for page after page."""
     seen: list[tuple[str, int]] = []
     query: dict[str, str] = {"wait": "5", "limit": "200"}
@@ -110,7 +110,7 @@ async def by_polling(http: aiohttp.ClientSession, done: asyncio.Event, total: An
     return seen
 
 
-async def by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
+async def follow_by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
     """What one sees who streams, and comes again when the stream ends."""
     seen: list[tuple[str, int]] = []
     reader = Reader()
@@ -149,10 +149,10 @@ def test_every_reader_sees_every_event_once_and_in_order(services: ServiceProces
                 await asyncio.gather(*(writers.write(seed, until) for seed in range(8)))
                 done.set()
                 await asyncio.sleep(0.1)
-                await write(container, Tenant(fjord.tenant.org, False), 1)
+                await append_events(container, Tenant(fjord.tenant.org, False), 1)
 
-            reading = [by_polling(http, done, total) for _ in range(READERS)]
-            reading += [by_stream(http, done, total) for _ in range(READERS)]
+            reading = [follow_by_polling(http, done, total) for _ in range(READERS)]
+            reading += [follow_by_stream(http, done, total) for _ in range(READERS)]
             _, *found = await asyncio.gather(finish(), *reading)
         assert writers.committed > 100 and writers.undone > 0
         stored = services.fetch_rows(
@@ -162,12 +162,12 @@ def test_every_reader_sees_every_event_once_and_in_order(services: ServiceProces
         assert len(stored) == writers.committed
         assert all(seen == stored for seen in found)
 
-    run(services, work)
+    run_with_dependencies(services, work)
 
 
-def test_a_python_client_resumes_across_cut_connections(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_python_client_resumes_after_disconnects(services: ServiceProcesses, fjord: Tenancy) -> None:
     async def work(container: Dependencies) -> None:
-        async with cutter(services.port) as between:
+        async with run_proxy(services.port) as between:
             seen: list[str] = []
 
             async def follow() -> None:
@@ -187,23 +187,23 @@ def test_a_python_client_resumes_across_cut_connections(services: ServiceProcess
             while not between.connections:
                 await asyncio.sleep(0.05)
             await asyncio.sleep(0.5)
-            written = await write(container, fjord.tenant, 10)
+            written = await append_events(container, fjord.tenant, 10)
             for _ in range(5):
                 while len(seen) < len(written):
                     await asyncio.sleep(0.01)
-                between.page_request()
-                written += await write(container, fjord.tenant, 10)
+                between.cut_connections()
+                written += await append_events(container, fjord.tenant, 10)
             following.cancel() if len(seen) >= 60 else None
             while len(seen) < 60:
                 await asyncio.sleep(0.01)
             following.cancel()
             assert seen == written and between.connections >= 5
 
-    run(services, work)
+    run_with_dependencies(services, work)
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the registry's EventSource and the script that uses it; skips where there is no Node or registry."""
     folder = tmp_path_factory.mktemp("node")
     if not (shutil.which("node") and shutil.which("npm")):
@@ -228,13 +228,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_standard_eventsource_resumes_across_cut_connections(
-    services: ServiceProcesses, fjord: Tenancy, node: Path
+def test_the_standard_eventsource_resumes_after_disconnects(
+    services: ServiceProcesses, fjord: Tenancy, node_folder: Path
 ) -> None:
     async def work(container: Dependencies) -> None:
-        async with cutter(services.port) as between:
+        async with run_proxy(services.port) as between:
             process = await asyncio.create_subprocess_exec(
-                "node", str(node / "client.mjs"), f"http://127.0.0.1:{between.port}/v1/stream",
+                "node", str(node_folder / "client.mjs"), f"http://127.0.0.1:{between.port}/v1/stream",
                 str(fjord.api.secret), "30", stdout=subprocess.PIPE,
             )  # fmt: skip
             assert process.stdout is not None
@@ -245,20 +245,20 @@ def test_the_standard_eventsource_resumes_across_cut_connections(
                 return text
 
             assert (await process.stdout.readline()).strip() == b"open"
-            written = await write(container, fjord.tenant, 10)
+            written = await append_events(container, fjord.tenant, 10)
             seen = [await line() for _ in range(10)]
             for _ in range(2):
-                between.page_request()
-                written += await write(container, fjord.tenant, 10)
+                between.cut_connections()
+                written += await append_events(container, fjord.tenant, 10)
                 seen += [await line() for _ in range(10)]
             assert seen == written and between.connections >= 3
             await process.wait()
 
-    run(services, work)
+    run_with_dependencies(services, work)
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> Iterator[ServiceProcesses]:
+def separate_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """A stage with an API of its own, to be stopped."""
     made = ServiceProcesses(asyncio.run(fresh_database("stopping")), tmp_path)
     try:
@@ -267,13 +267,13 @@ def alone(tmp_path: Path) -> Iterator[ServiceProcesses]:
         made.stop()
 
 
-def test_stopping_answers_polls_ends_streams_and_is_quick(alone: ServiceProcesses) -> None:
-    process = alone.start_api()
-    tenancy = alone.create_organisation()
+def test_a_stop_ends_polls_and_streams_promptly(separate_services: ServiceProcesses) -> None:
+    process = separate_services.start_api()
+    tenancy = separate_services.create_organisation()
 
     async def work(container: Dependencies) -> None:
         headers = {"Authorization": f"Bearer {tenancy.api.secret}"}
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{alone.port}", headers=headers) as http:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{separate_services.port}", headers=headers) as http:
 
             async def poll() -> Any:
                 async with http.get("/v1/changes", params={"cursor": "now", "wait": "30"}) as answer:
@@ -292,21 +292,21 @@ def test_stopping_answers_polls_ends_streams_and_is_quick(alone: ServiceProcesse
             assert [json.loads(event.data)["reason"] for event in events] == ["shutdown"]
             assert await asyncio.to_thread(process.wait, 9) == 0
 
-    run(alone, work)
-    alone.processes.remove(process)
+    run_with_dependencies(separate_services, work)
+    separate_services.processes.remove(process)
 
 
-def test_a_cursor_outlives_the_process(alone: ServiceProcesses) -> None:
-    process = alone.start_api()
-    tenancy = alone.create_organisation()
+def test_a_cursor_outlives_the_process(separate_services: ServiceProcesses) -> None:
+    process = separate_services.start_api()
+    tenancy = separate_services.create_organisation()
     cursor = tenancy.api.get("/v1/changes", cursor="now")["next_cursor"]
-    alone.stop(process, number=signal.SIGKILL)
+    separate_services.stop(process, number=signal.SIGKILL)
     written: list[str] = []
 
     async def work(container: Dependencies) -> None:
-        written.extend(await write(container, tenancy.tenant, 3))
+        written.extend(await append_events(container, tenancy.tenant, 3))
 
-    run(alone, work)
-    alone.start_api()
+    run_with_dependencies(separate_services, work)
+    separate_services.start_api()
     page = tenancy.api.get("/v1/changes", cursor=cursor)
     assert [event["id"] for event in page["data"]] == written and page["caught_up"] is True

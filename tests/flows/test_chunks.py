@@ -24,7 +24,7 @@ WHERE p.source = %s ORDER BY 1, 5, 8
 EVENTS = "SELECT type, count(*) FROM events WHERE source = %s GROUP BY type ORDER BY type"
 
 
-def _feeds(dice: random.Random) -> list[bytes]:
+def _build_feeds(dice: random.Random) -> list[bytes]:
     """Feeds of one vendor: from one to the next, items move between products, come twice, go and come back."""
     items = {f"S-{number}": f"G-{number // 3}" for number in range(90)}
     feeds = []
@@ -41,7 +41,7 @@ def _feeds(dice: random.Random) -> list[bytes]:
     return feeds
 
 
-async def _worked(service: InProcessService, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
+async def _import_feeds(service: InProcessService, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
     """What the feeds come to, the events that told of it, and the problems of each."""
     source, problems = None, []
     for feed in feeds:
@@ -52,7 +52,7 @@ async def _worked(service: InProcessService, feeds: list[bytes]) -> tuple[list[A
     return await service.fetch_rows(STATE, source), await service.fetch_rows(EVENTS, source), problems
 
 
-def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def _force_sequential_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every chunk rest on something that the one before it touches, so that it is prepared anew behind it."""
     reconcile = ChunkWriter._reconcile
 
@@ -65,16 +65,16 @@ def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("bucket_bytes", [100, 1 << 20])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))])
-async def test_what_is_prepared_ahead_is_as_if_it_were_not(
+async def test_preparing_a_chunk_ahead_changes_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, bucket_bytes: int
 ) -> None:
-    feeds = _feeds(random.Random(seed))
+    feeds = _build_feeds(random.Random(seed))
     monkeypatch.setattr(chunks, "BUCKET_BYTES", bucket_bytes)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 8, Stream.STOCK: 8})
     async with open_service(tmp_path) as service:
-        ahead = await _worked(service, feeds)
-        _one_after_the_other(monkeypatch)
-        behind = await _worked(service, feeds)
+        ahead = await _import_feeds(service, feeds)
+        _force_sequential_preparation(monkeypatch)
+        behind = await _import_feeds(service, feeds)
     assert len(ahead[0]) > 90
     assert ahead == behind
 

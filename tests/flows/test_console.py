@@ -11,7 +11,7 @@ FEED = (
 )
 
 
-def test_a_file_is_dropped_looked_at_connected_and_read(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_file_is_inspected_connected_and_imported(services: ServiceProcesses, fjord: Tenancy) -> None:
     person = ConsoleBrowser(
         services.port, services.run_with_dependencies(lambda container: create_session(container, fjord.tenant))
     )

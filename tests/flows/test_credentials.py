@@ -20,25 +20,25 @@ class OtherServer:
     """Somebody else's server: another port of an address that may be reached. It keeps all that it is sent."""
 
     port: int = 0
-    seen: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def url(self, path: str) -> str:
         """The path's address."""
         return f"http://{FEEDS}:{self.port}{path}"
 
     @property
-    def knows(self) -> bool:
+    def received_secret(self) -> bool:
         """Whether it has been sent the secret in any form."""
-        return any(SECRET in text for text in self.seen)
+        return any(SECRET in text for text in self.requests)
 
 
 @contextmanager
-def _other_server() -> Iterator[OtherServer]:
+def _serve_other_host() -> Iterator[OtherServer]:
     other_server = OtherServer()
 
     class Listens(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            other_server.seen.append(f"{self.path}\n{self.headers}")
+            other_server.requests.append(f"{self.path}\n{self.headers}")
             body = build_catalogue(2)
             self.send_response(200)
             self.send_header("Content-Type", "text/csv")
@@ -64,7 +64,7 @@ def _other_server() -> Iterator[OtherServer]:
 @pytest.fixture
 def other_server() -> Iterator[OtherServer]:
     """Somebody else's server."""
-    with _other_server() as listening:
+    with _serve_other_host() as listening:
         yield listening
 
 
@@ -77,7 +77,7 @@ FORMS = (
 )
 
 
-def _source(fjord: Tenancy, credentials: dict[str, str] | None, **fields: Any) -> dict[str, Any]:
+def _create_source(fjord: Tenancy, credentials: dict[str, str] | None, **fields: Any) -> dict[str, Any]:
     made = fjord.api.post("/v1/sources", {"name": "Vendor", "kind": "url", **fields})
     if credentials:
         answer = fjord.api.call("PUT", f"/v1/sources/{made['id']}/credentials", {"credentials": credentials})
@@ -86,13 +86,13 @@ def _source(fjord: Tenancy, credentials: dict[str, str] | None, **fields: Any) -
     return dict(made)
 
 
-def _patch(fjord: Tenancy, source: dict[str, Any], changes: dict[str, Any], **headers: str) -> Any:
+def _patch_source(fjord: Tenancy, source: dict[str, Any], changes: dict[str, Any], **headers: str) -> Any:
     answer = fjord.api.call("PATCH", f"/v1/sources/{source['id']}", changes, If_Match="*", **headers)
     assert answer.status == 200, answer.body
     return answer.json()
 
 
-def _used_everywhere(fjord: Tenancy, source: dict[str, Any]) -> None:
+def _use_source(fjord: Tenancy, source: dict[str, Any]) -> None:
     """Every way of having the source asked: tried out, and pulled."""
     fjord.api.call("POST", f"/v1/sources/{source['id']}/test")
     fjord.api.pull(source["id"])
@@ -100,35 +100,35 @@ def _used_everywhere(fjord: Tenancy, source: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("credentials", FORMS[:1] + FORMS[3:4], ids=lambda form: next(iter(form)))
 @pytest.mark.parametrize("setting", ["url", "stock_url"])
-def test_a_changed_address_forgets_them(
+def test_credentials_are_deleted_when_the_address_changes(
     fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, credentials: dict[str, str], setting: str
 ) -> None:
     own = feeds.serve("/own.csv", build_catalogue(2))
-    source = _source(fjord, credentials, config={"url": own, "stock_url": own})
+    source = _create_source(fjord, credentials, config={"url": own, "stock_url": own})
     config = {**source["config"], setting: other_server.url("/taken.csv")}
-    preview = _patch(fjord, source, {"config": config}, Service_Dry_Run="explain")
+    preview = _patch_source(fjord, source, {"config": config}, Service_Dry_Run="explain")
     [change] = preview["changes"]
     assert {"path": "has_credentials", "old": True, "new": False} in change["fields"]
     assert any("credentials" in warning for warning in preview["warnings"])
     assert fjord.api.get(f"/v1/sources/{source['id']}")["has_credentials"] is True, "a preview does nothing"
-    changed = _patch(fjord, source, {"config": config})
+    changed = _patch_source(fjord, source, {"config": config})
     assert changed["has_credentials"] is False
-    _used_everywhere(fjord, source)
+    _use_source(fjord, source)
     if setting == "stock_url":
         fjord.api.pull(source["id"], stream="stock")
-    assert other_server.seen and not other_server.knows
+    assert other_server.requests and not other_server.received_secret
 
 
-def test_a_changed_connector_forgets_them(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/switch.csv", build_catalogue(2))})
-    assert _patch(fjord, source, {"connector": "api"})["has_credentials"] is False
+def test_credentials_are_deleted_when_the_connector_changes(fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _create_source(fjord, {"token": SECRET}, config={"url": feeds.serve("/switch.csv", build_catalogue(2))})
+    assert _patch_source(fjord, source, {"connector": "api"})["has_credentials"] is False
 
 
-def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/kept.csv", build_catalogue(2))})
+def test_credentials_remain_when_other_settings_change(fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _create_source(fjord, {"token": SECRET}, config={"url": feeds.serve("/kept.csv", build_catalogue(2))})
     moved = feeds.serve("/another/path.csv", build_catalogue(2))
     config = {"url": moved, "currency": "usd", "format": "csv", "decimal": "dot", "warehouse": "Main"}
-    changed = _patch(fjord, source, {"config": config, "name": "Renamed", "schedule": {"interval_minutes": 60}})
+    changed = _patch_source(fjord, source, {"config": config, "name": "Renamed", "schedule": {"interval_minutes": 60}})
     assert changed["has_credentials"] is True
     run = fjord.api.pull(source["id"])
     assert run["status"] == "succeeded", run
@@ -137,11 +137,11 @@ def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> N
     ] == [f"Bearer {SECRET}"] * feeds.count("/another/path.csv")
 
 
-def test_a_row_that_was_edited_in_store_sends_them_nowhere(
+def test_credentials_are_not_sent_to_an_address_edited_in_the_database(
     services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
 ) -> None:
     own = feeds.serve("/edited.csv", build_catalogue(2))
-    source, other = (_source(fjord, {"token": SECRET}, config={"url": own}) for _ in range(2))
+    source, other = (_create_source(fjord, {"token": SECRET}, config={"url": own}) for _ in range(2))
     services.fetch_rows(
         "UPDATE sources SET config = jsonb_set(config, '{url}', to_jsonb(%(url)s::text)) WHERE id = %(id)s",
         url=other_server.url("/taken.csv"), id=source["id"],
@@ -156,13 +156,15 @@ def test_a_row_that_was_edited_in_store_sends_them_nowhere(
         assert tried["ok"] is False and tried["failure"]["code"] == "credentials_refused"
         run = fjord.api.pull(edited["id"])
         assert (run["status"], run["error"]["code"]) == ("failed", "credentials_refused")
-    assert other_server.seen == [] and feeds.count("/edited.csv") == requested
+    assert other_server.requests == [] and feeds.count("/edited.csv") == requested
 
 
-def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer, other_server: OtherServer) -> None:
+def test_changes_during_runs_disclose_no_credentials(
+    fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
+) -> None:
     """Whoever changes the address while runs and tests of the source come and go learns nothing."""
     own = feeds.serve("/race.csv", build_catalogue(2))
-    source = _source(fjord, {"token": SECRET}, config={"url": own})
+    source = _create_source(fjord, {"token": SECRET}, config={"url": own})
     path = f"/v1/sources/{source['id']}"
     done = threading.Event()
 
@@ -183,12 +185,12 @@ def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer
         done.set()
         for thread in threads:
             thread.join()
-    assert not other_server.knows
+    assert not other_server.received_secret
 
 
 @pytest.mark.parametrize("credentials", FORMS, ids="-".join)
 @pytest.mark.parametrize("connector", ["csv", "api"])
-def test_redirects_carry_nothing_to_others(
+def test_redirects_disclose_no_credentials(
     fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, credentials: dict[str, str], connector: str
 ) -> None:
     """Neither in headers, nor in a query that the redirect takes along, nor as a Referer."""
@@ -199,14 +201,14 @@ def test_redirects_carry_nothing_to_others(
         return 302, {"Location": other_server.url("/taken.csv") + (f"?{query}" if query else "")}, b""
 
     feeds.pages[path] = along
-    source = _source(fjord, credentials, connector=connector, config={"url": feeds.url(path)})
-    _used_everywhere(fjord, source)
-    assert feeds.count(path) and not other_server.knows
-    assert not any("referer" in text.lower() for text in other_server.seen)
+    source = _create_source(fjord, credentials, connector=connector, config={"url": feeds.url(path)})
+    _use_source(fjord, source)
+    assert feeds.count(path) and not other_server.received_secret
+    assert not any("referer" in text.lower() for text in other_server.requests)
 
 
 @pytest.mark.parametrize("style", ["auto", "next_link", "link_header"])
-def test_next_pages_elsewhere_are_not_followed(
+def test_next_pages_on_other_hosts_are_not_followed(
     fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, style: str
 ) -> None:
     path = f"/pages-{style}.json"
@@ -214,8 +216,8 @@ def test_next_pages_elsewhere_are_not_followed(
     body = b'{"items": [{"sku": "A-1", "title": "Oak"}], "next": "%s"}' % link.encode()
     headers = {"Content-Type": "application/json", "Link": f'<{link}>; rel="next"'}
     feeds.pages[path] = lambda _: (200, headers, body)
-    source = _source(
+    source = _create_source(
         fjord, {"token": SECRET}, connector="api", config={"url": feeds.url(path), "paging": {"style": style}}
     )
-    _used_everywhere(fjord, source)
-    assert feeds.count(path) and other_server.seen == []
+    _use_source(fjord, source)
+    assert feeds.count(path) and other_server.requests == []

@@ -22,7 +22,7 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module")
-def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
+def receiver(services: ServiceProcesses) -> Iterator[ReceiverClient]:
     """A receiver for the whole module; every endpoint has a path of its own."""
     with run_receiver(services) as client:
         yield client
@@ -37,33 +37,33 @@ def sandbox(services: ServiceProcesses) -> Tenancy:
 @pytest.fixture
 def source(sandbox: Tenancy) -> str:
     """A pushed source."""
-    return pushed(sandbox)
+    return create_push_source(sandbox)
 
 
-def pushed(tenancy: Tenancy) -> str:
+def create_push_source(tenancy: Tenancy) -> str:
     return tenancy.api.create_source("push", config={"currency": "usd"})
 
 
-def state(tenancy: Tenancy, source: str, *names: str, price: object = "10.50", quantity: int = 4) -> None:
+def push_products(tenancy: Tenancy, source: str, *names: str, price: object = "10.50", quantity: int = 4) -> None:
     """The source states these products at that price; the run has ended."""
     records = [build_record(name, price=price, quantity=quantity) for name in names]
     assert tenancy.api.wait_for_end(tenancy.api.push(source, records)["id"])["status"] == "succeeded"
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def tried(times: int) -> Any:
+def has_attempts(times: int) -> Any:
     return lambda delivery: len(delivery["attempts"]) >= times and delivery["status"] != "sending"
 
 
-def sample(tenancy: Tenancy, type: str = "offer.changed") -> Any:
+def publish_sample(tenancy: Tenancy, type: str = "offer.changed") -> Any:
     return tenancy.api.post("/v1/test/events", {"type": type})["event"]
 
 
 @pytest.mark.soak
-def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClient) -> None:
+def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, receiver: ReceiverClient) -> None:
     """All at once: the slow ones take fifteen seconds."""
     closed = f"http://{FEEDS}:{find_free_port(FEEDS)}/"
     private = socket.gethostname()
@@ -73,8 +73,8 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClien
         "error": {"does": {"status": 500, "text": "out of order"}},
         "refuses": {"url": closed},
         "closes": {"does": {"do": "close"}},
-        "redirects": {"does": {"status": 302, "location": at.url("/trap")}},
-        "tls": {"url": at.url("/tls", tls=True)},
+        "redirects": {"does": {"status": 302, "location": receiver.url("/trap")}},
+        "tls": {"url": receiver.url("/tls", tls=True)},
         "dns": {"url": "http://nowhere.invalid/"},
         "hangs": {"does": {"do": "hang"}},
         "drips": {"does": {"do": "drip_headers"}},
@@ -84,10 +84,10 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClien
         "big": {"does": {"status": 500, "big": 100_000}},
     }
     if socket.gethostbyname(private).startswith("127."):
-        kinds["private"] = {"url": f"http://{private}:{at.port}/private"}
-    hooks = {name: create_endpoint(sandbox.api, at, **settings) for name, settings in kinds.items()}
-    sent = {name: one.send_test_event() for name, one in hooks.items()}
-    ended = {name: one.wait_for_delivery(tried(1), 40) for name, one in hooks.items()}
+        kinds["private"] = {"url": f"http://{private}:{receiver.port}/private"}
+    endpoints = {name: create_endpoint(sandbox.api, receiver, **settings) for name, settings in kinds.items()}
+    sent = {name: one.send_test_event() for name, one in endpoints.items()}
+    ended = {name: one.wait_for_delivery(has_attempts(1), 40) for name, one in endpoints.items()}
     first = {
         name: (found["status"], found["attempts"][0].get("failure"), found["attempts"][0].get("response_status"))
         for name, found in ended.items()
@@ -109,7 +109,7 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClien
         "big": ("pending", "http_status", 500),
         **({"private": ("pending", "refused_address", None)} if "private" in kinds else {}),
     }
-    assert not at.deliveries("/trap") and not at.deliveries("/private") and not at.deliveries("/tls")
+    assert not receiver.deliveries("/trap") and not receiver.deliveries("/private") and not receiver.deliveries("/tls")
     assert ended["created"]["attempts"][0]["response_body"] == "made"
     assert ended["error"]["attempts"][0]["response_body"] == "out of order"
     assert ended["big"]["attempts"][0]["response_body"] == "x" * 1024
@@ -117,68 +117,70 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClien
     assert ended["hangs"]["attempts"][0]["duration_ms"] >= 14_900
     for name, delivery in ended.items():
         assert (delivery["id"], delivery["event"]) == (sent[name]["id"], sent[name]["event"])
-        _follows_the_schedule(delivery)
-        for got in hooks[name].list_received():
+        _assert_retry_schedule(delivery)
+        for got in endpoints[name].list_received():
             assert got.verified == [0] and got.id == delivery["event"] and got.body == delivery["body"]
-    assert len(hooks["aborts"].list_received()) == 1
+    assert len(endpoints["aborts"].list_received()) == 1
 
 
-def _follows_the_schedule(delivery: Any) -> None:
+def _assert_retry_schedule(delivery: Any) -> None:
     """What is said of the next attempt fits the last one."""
     if delivery["status"] != "pending":
-        assert "next_attempt_at" not in delivery and moment(delivery["completed_at"]) >= moment(delivery["created_at"])
+        assert "next_attempt_at" not in delivery and parse_time(delivery["completed_at"]) >= parse_time(
+            delivery["created_at"]
+        )
         return
     attempts = delivery["attempts"]
-    ended = moment(attempts[-1]["at"]) + timedelta(milliseconds=attempts[-1]["duration_ms"])
-    wait = moment(delivery["next_attempt_at"]) - ended
+    ended = parse_time(attempts[-1]["at"]) + timedelta(milliseconds=attempts[-1]["duration_ms"])
+    wait = parse_time(delivery["next_attempt_at"]) - ended
     assert abs(wait - {1: 5 * SECOND, 2: timedelta(minutes=5)}[len(attempts)]) < 2 * SECOND
 
 
-def test_a_failed_delivery_is_tried_again_after_five_seconds(sandbox: Tenancy, at: ReceiverClient) -> None:
+def test_a_failed_delivery_is_retried_after_five_seconds(sandbox: Tenancy, receiver: ReceiverClient) -> None:
     twice, always = (
-        create_endpoint(sandbox.api, at, does={"status": 500, "times": 1}),
-        create_endpoint(sandbox.api, at, does={"status": 500}),
+        create_endpoint(sandbox.api, receiver, does={"status": 500, "times": 1}),
+        create_endpoint(sandbox.api, receiver, does={"status": 500}),
     )
-    event = sample(sandbox)
-    done, waiting = twice.wait_for_delivery(tried(2)), always.wait_for_delivery(tried(2))
+    event = publish_sample(sandbox)
+    done, waiting = twice.wait_for_delivery(has_attempts(2)), always.wait_for_delivery(has_attempts(2))
     assert (done["status"], [attempt["status"] for attempt in done["attempts"]]) == (
         "succeeded",
         ["failed", "succeeded"],
     )
     assert waiting["status"] == "pending"
-    _follows_the_schedule(waiting)
+    _assert_retry_schedule(waiting)
     first, again = twice.wait_for_received(2)
     assert first.id == again.id == event["id"] and first.body == again.body
     assert 4.5 <= again.received - first.received <= 20
     assert first.headers and again.headers
     assert int(again.headers["webhook-timestamp"]) - int(first.headers["webhook-timestamp"]) >= 4
-    assert moment(always.get_endpoint()["failing_since"]) - moment(waiting["attempts"][0]["at"]) < 2 * SECOND
+    assert parse_time(always.get_endpoint()["failing_since"]) - parse_time(waiting["attempts"][0]["at"]) < 2 * SECOND
     assert "failing_since" not in twice.get_endpoint() and "last_success_at" in twice.get_endpoint()
 
 
 @pytest.mark.parametrize(("status", "date"), [(429, "no"), (502, "yes"), (504, "no")])
-def test_retry_after_is_obeyed(sandbox: Tenancy, at: ReceiverClient, status: int, date: str) -> None:
-    one = create_endpoint(sandbox.api, at, does={"status": status, "retry_after": 9, "date": date, "times": 1})
+def test_retry_after_is_obeyed(sandbox: Tenancy, receiver: ReceiverClient, status: int, date: str) -> None:
+    one = create_endpoint(sandbox.api, receiver, does={"status": status, "retry_after": 9, "date": date, "times": 1})
     one.send_test_event()
-    delivery = one.wait_for_delivery(tried(1))
-    wait = moment(delivery["next_attempt_at"]) - moment(delivery["attempts"][0]["at"])
+    delivery = one.wait_for_delivery(has_attempts(1))
+    wait = parse_time(delivery["next_attempt_at"]) - parse_time(delivery["attempts"][0]["at"])
     assert 7 * SECOND < wait < 11 * SECOND
     first, again = one.wait_for_received(2)
     assert again.received - first.received > 7
-    assert one.wait_for_delivery(tried(2))["status"] == "succeeded"
+    assert one.wait_for_delivery(has_attempts(2))["status"] == "succeeded"
 
 
-def test_retry_after_of_other_answers_is_not(sandbox: Tenancy, at: ReceiverClient) -> None:
-    one = create_endpoint(sandbox.api, at, does={"status": 503, "retry_after": 3600})
+def test_retry_after_of_other_statuses_is_ignored(sandbox: Tenancy, receiver: ReceiverClient) -> None:
+    one = create_endpoint(sandbox.api, receiver, does={"status": 503, "retry_after": 3600})
     one.send_test_event()
-    delivery = one.wait_for_delivery(tried(1))
-    _follows_the_schedule(delivery)
+    delivery = one.wait_for_delivery(has_attempts(1))
+    _assert_retry_schedule(delivery)
 
 
-def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
-    witness = create_endpoint(sandbox.api, at, ("delivery.disabled",))
-    gone = create_endpoint(sandbox.api, at, ("product.created",), does={"status": 410})
-    state(sandbox, source, "A", "B", "C")
+def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, receiver: ReceiverClient, source: str) -> None:
+    witness = create_endpoint(sandbox.api, receiver, ("delivery.disabled",))
+    gone = create_endpoint(sandbox.api, receiver, ("product.created",), does={"status": 410})
+    push_products(sandbox, source, "A", "B", "C")
     notice = witness.wait_for_received(1)[0]
     record = gone.get_endpoint()
     assert (record["status"], record["status_reason"]) == ("disabled", {"code": "gone"})
@@ -186,28 +188,28 @@ def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: Rece
     assert notice.event["data"]["status_reason"] == {"code": "gone"} and "secret" not in notice.event["data"]
     assert {delivery["status"] for delivery in gone.list_deliveries()} == {"failed"}
     received = len(gone.list_received())
-    state(sandbox, source, "D")
+    push_products(sandbox, source, "D")
     assert sandbox.api.call("POST", gone.target + "/test").status == 409
     assert len(gone.list_received()) == received and len(witness.list_received()) == 1
     gone.receiver.set_behaviour(gone.path, status=204)
     assert gone.patch_endpoint(status="enabled")["status"] == "enabled"
-    state(sandbox, source, "E")
+    push_products(sandbox, source, "E")
     wait_until(lambda: len(gone.list_received()) > received, "it receives again")
     assert gone.list_received()[-1].verified == [0]
 
 
 def test_the_other_mode_and_other_organisations_receive_no_events(
-    services: ServiceProcesses, sandbox: Tenancy, at: ReceiverClient
+    services: ServiceProcesses, sandbox: Tenancy, receiver: ReceiverClient
 ) -> None:
-    mine = create_endpoint(sandbox.api, at)
-    theirs = create_endpoint(services.create_organisation(livemode=False).api, at)
-    event = sample(sandbox)
+    mine = create_endpoint(sandbox.api, receiver)
+    theirs = create_endpoint(services.create_organisation(livemode=False).api, receiver)
+    event = publish_sample(sandbox)
     assert mine.wait_for_received(1)[0].id == event["id"]
     assert not theirs.list_received() and not theirs.list_deliveries()
 
 
-def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: ReceiverClient) -> None:
-    one = create_endpoint(sandbox.api, at)
+def test_rotation_signs_with_both_secrets(sandbox: Tenancy, receiver: ReceiverClient) -> None:
+    one = create_endpoint(sandbox.api, receiver)
     one.send_test_event()
     one.wait_for_received(1)
     one.rotate_secret(overlap_hours=1)
@@ -219,11 +221,13 @@ def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: ReceiverClient) 
     assert one.list_received()[1].headers and one.list_received()[1].headers["webhook-signature"].count("v1,") == 2
 
 
-def test_resend_and_recover(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
-    one = create_endpoint(sandbox.api, at, ("offer.created", "offer.changed"), does={"status": 500, "abort": "yes"})
-    state(sandbox, source, "A", "B")
+def test_resend_and_recover(sandbox: Tenancy, receiver: ReceiverClient, source: str) -> None:
+    one = create_endpoint(
+        sandbox.api, receiver, ("offer.created", "offer.changed"), does={"status": 500, "abort": "yes"}
+    )
+    push_products(sandbox, source, "A", "B")
     for price in (11, 12):
-        state(sandbox, source, "A", "B", price=price)
+        push_products(sandbox, source, "A", "B", price=price)
     refused = one.wait_for_received(6)
     wait_until(lambda: len(one.list_deliveries(status="failed")) == 6, "all failed")
     one.receiver.set_behaviour(one.path, status=204)
@@ -244,13 +248,14 @@ def test_resend_and_recover(sandbox: Tenancy, at: ReceiverClient, source: str) -
     assert all(len(delivery["attempts"]) == 2 for delivery in one.list_deliveries())
 
 
-def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: ReceiverClient) -> None:
+def test_samples_reach_subscribed_endpoints(sandbox: Tenancy, receiver: ReceiverClient) -> None:
     all_of_them, products = (
-        create_endpoint(sandbox.api, at),
-        create_endpoint(sandbox.api, at, ("product.updated", "product.merged")),
+        create_endpoint(sandbox.api, receiver),
+        create_endpoint(sandbox.api, receiver, ("product.updated", "product.merged")),
     )
     events = [
-        sample(sandbox, type) for type in ("product.updated", "offer.changed", "source.blocked", "product.merged")
+        publish_sample(sandbox, type)
+        for type in ("product.updated", "offer.changed", "source.blocked", "product.merged")
     ]
     assert {got.id for got in all_of_them.wait_for_received(4)} == {event["id"] for event in events}
     assert [got.type for got in products.wait_for_received(2)] in (
@@ -261,16 +266,16 @@ def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: Receiv
     assert [event["id"] for event in page["data"]] == [event["id"] for event in events]
 
 
-def test_filters(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
-    other = pushed(sandbox)
+def test_filters(sandbox: Tenancy, receiver: ReceiverClient, source: str) -> None:
+    other = create_push_source(sandbox)
     catalogue = sandbox.organisation.get_catalogue_id(False)
     foreign = sandbox.organisation.get_catalogue_id(True)
-    mine = create_endpoint(sandbox.api, at, ("offer.created",), filters={"sources": [source]})
-    offers = create_endpoint(sandbox.api, at, ("offer.created", "product.created"), filters={"sources": [other]})
-    ours = create_endpoint(sandbox.api, at, ("product.created",), filters={"catalogues": [catalogue]})
-    nothing = create_endpoint(sandbox.api, at, filters={"catalogues": [foreign]})
-    state(sandbox, source, "A")
-    state(sandbox, other, "B")
+    mine = create_endpoint(sandbox.api, receiver, ("offer.created",), filters={"sources": [source]})
+    offers = create_endpoint(sandbox.api, receiver, ("offer.created", "product.created"), filters={"sources": [other]})
+    ours = create_endpoint(sandbox.api, receiver, ("product.created",), filters={"catalogues": [catalogue]})
+    nothing = create_endpoint(sandbox.api, receiver, filters={"catalogues": [foreign]})
+    push_products(sandbox, source, "A")
+    push_products(sandbox, other, "B")
     assert [got.event["data"]["source"] for got in mine.wait_for_received(1)] == [source]
     assert sorted(got.type for got in offers.wait_for_received(3)) == [
         "offer.created",
@@ -278,21 +283,21 @@ def test_filters(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
         "product.created",
     ]
     assert len(ours.wait_for_received(2)) == 2
-    state(sandbox, source, "C")
+    push_products(sandbox, source, "C")
     for one, number in ((ours, 3), (mine, 2), (offers, 4)):
         one.wait_for_received(number)
     assert [got.event["data"]["source"] for got in offers.list_received() if got.type == "offer.created"] == [other]
     assert nothing.list_received() == [] and nothing.list_deliveries() == []
 
 
-def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
-    state(sandbox, source, "A")
+def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, receiver: ReceiverClient, source: str) -> None:
+    push_products(sandbox, source, "A")
     wanted = ("offer.changed",)
-    thin = create_endpoint(sandbox.api, at, wanted, coalesce_seconds=6)
-    fat = create_endpoint(sandbox.api, at, wanted, coalesce_seconds=6, payload="fat")
-    each = create_endpoint(sandbox.api, at, wanted)
-    state(sandbox, source, "A", price=12)
-    state(sandbox, source, "A", price=13, quantity=5)
+    thin = create_endpoint(sandbox.api, receiver, wanted, coalesce_seconds=6)
+    fat = create_endpoint(sandbox.api, receiver, wanted, coalesce_seconds=6, payload="fat")
+    each = create_endpoint(sandbox.api, receiver, wanted)
+    push_products(sandbox, source, "A", price=12)
+    push_products(sandbox, source, "A", price=13, quantity=5)
     first, last = each.wait_for_received(2)
     slim, whole = thin.wait_for_received(1)[0], fat.wait_for_received(1)[0]
     assert slim.id == whole.id == last.id and slim.subject == last.subject
@@ -308,24 +313,29 @@ def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: Receiv
 
 
 @pytest.mark.soak
-def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
+def test_versions_are_delivered_completely_and_in_order(
+    sandbox: Tenancy, receiver: ReceiverClient, source: str
+) -> None:
     names = [f"P{number}" for number in range(20)]
-    steady, shaky = create_endpoint(sandbox.api, at), create_endpoint(sandbox.api, at, does={"status": 500, "times": 1})
+    steady, shaky = (
+        create_endpoint(sandbox.api, receiver),
+        create_endpoint(sandbox.api, receiver, does={"status": 500, "times": 1}),
+    )
     for price in range(10, 16):
-        state(sandbox, source, *names, price=price)
-    ids = [event["id"] for event in _feed(sandbox)]
+        push_products(sandbox, source, *names, price=price)
+    ids = [event["id"] for event in _read_feed(sandbox)]
     assert len(ids) == 20 * 3 + 5 * 20
     steady.wait_for_received(len(ids))
     wait_until(
         lambda: len({got.id for got in shaky.list_received() if got.attempt > 1}) == len(ids), "all again", 90, 0.5
     )
-    report = reconcile({steady.path: ids, shaky.path: ids}, at.deliveries(steady.path, shaky.path))
+    report = reconcile({steady.path: ids, shaky.path: ids}, receiver.deliveries(steady.path, shaky.path))
     assert report.is_clean and report.repeats == len(ids), str(report)
     for got in steady.list_received():
         assert got.previous_version == (None if got.version == 1 else got.version - 1)
 
 
-def _feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
+def _read_feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
     """The change feed from a cursor to its end."""
     events: list[Any] = []
     while True:
@@ -336,35 +346,37 @@ def _feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
             return events
 
 
-def test_the_feed_goes_on_where_deliveries_ended(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
+def test_the_feed_continues_where_deliveries_ended(sandbox: Tenancy, receiver: ReceiverClient, source: str) -> None:
     """Service-Feed-Cursor of the last good delivery replays exactly what was not delivered."""
-    one = create_endpoint(sandbox.api, at)
-    state(sandbox, source, "A", "B")
+    one = create_endpoint(sandbox.api, receiver)
+    push_products(sandbox, source, "A", "B")
     good = one.wait_for_received(6)
     wait_until(lambda: len(one.list_deliveries(status="succeeded")) == 6, "all succeeded")
-    last = _sent_alone(one, sandbox)
+    last = _send_sample(one, sandbox)
     one.receiver.set_behaviour(one.path, status=500)
-    state(sandbox, source, "A", "B", price=99)
-    state(sandbox, source, "C")
+    push_products(sandbox, source, "A", "B", price=99)
+    push_products(sandbox, source, "C")
     wait_until(lambda: len(one.list_received()) > 7, "it fails")
     one.patch_endpoint(status="disabled")
-    state(sandbox, source, "D")
+    push_products(sandbox, source, "D")
     delivered = {got.id for got in good} | {last.id}
-    replayed = [event["id"] for event in _feed(sandbox, last.cursor) if event["id"] not in delivered]
-    everything = [event["id"] for event in _feed(sandbox)]
+    replayed = [event["id"] for event in _read_feed(sandbox, last.cursor) if event["id"] not in delivered]
+    everything = [event["id"] for event in _read_feed(sandbox)]
     assert replayed == [id for id in everything if id not in delivered] and len(replayed) == 2 + 3 + 3
-    assert not {event["id"] for event in _feed(sandbox, last.cursor)} & {got.id for got in good}
+    assert not {event["id"] for event in _read_feed(sandbox, last.cursor)} & {got.id for got in good}
 
 
-def _sent_alone(one: EndpointClient, tenancy: Tenancy) -> Any:
+def _send_sample(one: EndpointClient, tenancy: Tenancy) -> Any:
     """A delivery that has nothing open beside it."""
     number = len(one.list_received())
-    sample(tenancy)
+    publish_sample(tenancy)
     return one.wait_for_received(number + 1)[-1]
 
 
 @pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="no node on this machine")
-def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: ReceiverClient, tmp_path: Path) -> None:
+def test_the_public_javascript_library_verifies_them(
+    sandbox: Tenancy, receiver: ReceiverClient, tmp_path: Path
+) -> None:
     install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
     try:
         subprocess.run(
@@ -372,9 +384,9 @@ def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: Recei
         )
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         pytest.skip("the registry does not answer")
-    one = create_endpoint(sandbox.api, at)
+    one = create_endpoint(sandbox.api, receiver)
     for type in ("offer.changed", "product.created", "source.blocked"):
-        sample(sandbox, type)
+        publish_sample(sandbox, type)
     one.wait_for_received(3)
     one.rotate_secret(overlap_hours=24)
     one.send_test_event()

@@ -49,14 +49,14 @@ class Demo:
                 return
         raise AssertionError("\n".join(self.output))
 
-    def line(self, words: str) -> str:
+    def find_line(self, words: str) -> str:
         """The line with these words."""
         return next(line for line in self.output if words in line)
 
     @property
-    def key(self) -> str:
+    def read_key(self) -> str:
         """The API key's secret."""
-        return self.line("API key").split()[-1]
+        return self.find_line("API key").split()[-1]
 
     def stop(self) -> int:
         """The exit code after a Ctrl-C."""
@@ -72,13 +72,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def first(data: Path) -> Iterator[Demo]:
+def first_start(data: Path) -> Iterator[Demo]:
     demo = Demo(data)
     yield demo
     demo.stop()
 
 
-def shell(command: str, folder: Path) -> list[dict[str, Any]]:
+def run_shell(command: str, folder: Path) -> list[dict[str, Any]]:
     """The JSON documents that a command prints."""
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=folder, timeout=60)
     decoder, text, found = json.JSONDecoder(), done.stdout.strip(), []
@@ -89,21 +89,21 @@ def shell(command: str, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_first_start_reads_both_vendors(first: Demo) -> None:
-    output = "\n".join(first.output)
+def test_the_first_start_imports_both_vendors(first_start: Demo) -> None:
+    output = "\n".join(first_start.output)
     assert "could not be completed" not in output
     assert "Traceback" not in output
-    assert "457 products, 1,407 variants" in first.line("Lindgren & Falk          457 products, ")
+    assert "457 products, 1,407 variants" in first_start.find_line("Lindgren & Falk          457 products, ")
     assert "329 products, 1,009 variants, 1,009 offers" in output
     assert "bad check digit" in output
-    assert "offers from" in first.line("stock of")
+    assert "offers from" in first_start.find_line("stock of")
 
 
 @needs_curl
-def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
-    lines = [line for line in first.output if line.startswith("curl") and first.key in line]
-    wait_until(lambda: shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
-    beds, one, offers, run, merges, pairs = (shell(line, tmp_path)[0] for line in lines)
+def test_printed_commands_work(first_start: Demo, tmp_path: Path) -> None:
+    lines = [line for line in first_start.output if line.startswith("curl") and first_start.read_key in line]
+    wait_until(lambda: run_shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
+    beds, one, offers, run, merges, pairs = (run_shell(line, tmp_path)[0] for line in lines)
     assert [product["data"]["title"].endswith("Panel Bed") for product in beds["data"]] == [True] * 3
     assert one["object"] == "product"
     assert len(one["variants"]) > 1
@@ -116,23 +116,23 @@ def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
 
 
 @needs_curl
-def test_feed_of_ones_own(first: Demo, tmp_path: Path) -> None:
-    lines = first.output[next(at for at, line in enumerate(first.output) if line.startswith("API=")) :]
-    (listed,) = shell("\n".join(lines), tmp_path)
+def test_a_feed_of_the_user_is_imported(first_start: Demo, tmp_path: Path) -> None:
+    lines = first_start.output[next(at for at, line in enumerate(first_start.output) if line.startswith("API=")) :]
+    (listed,) = run_shell("\n".join(lines), tmp_path)
     (product,) = listed["data"]
     assert product["data"]["title"] == "Oak stool"
     assert product["variants"][0]["offers"][0]["price"] == 7900
 
 
 @pytest.mark.soak
-def test_second_start_finds_its_data(first: Demo, data: Path) -> None:
-    assert first.stop() == 0
+def test_the_second_start_keeps_the_data(first_start: Demo, data: Path) -> None:
+    assert first_start.stop() == 0
     kept = (data / "demo.json").read_bytes()
     second = Demo(data)
     try:
-        assert second.key == first.key
+        assert second.read_key == first_start.read_key
         assert (data / "demo.json").read_bytes() == kept
         assert not any("Importing the feeds" in line for line in second.output)
-        assert second.line("Lindgren & Falk          457 products, ")
+        assert second.find_line("Lindgren & Falk          457 products, ")
     finally:
         assert second.stop() == 0

@@ -17,17 +17,17 @@ from tests.support.webhook_endpoints import create_endpoint, run_receiver
 SCHEMAS = {type: Validator(close_schema(dict(schema))) for type, schema in EVENT_SCHEMAS.items()}
 
 
-def faults(event: Any) -> list[str]:
+def find_schema_errors(event: Any) -> list[str]:
     return [f"{event['type']} {one.field}: {one.detail}" for one in SCHEMAS[event["type"]].find_field_errors(event)]
 
 
 @pytest.fixture(scope="module")
-def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
+def receiver(services: ServiceProcesses) -> Iterator[ReceiverClient]:
     with run_receiver(services) as client:
         yield client
 
 
-LIVE_ALONE = {"usage.threshold_reached"}
+LIVE_ONLY = {"usage.threshold_reached"}
 """What the sandbox never hears; tests of their areas hold them to their schemas."""
 
 
@@ -36,8 +36,11 @@ def sandbox(services: ServiceProcesses) -> Tenancy:
     return services.create_organisation(livemode=False)
 
 
-def test_what_runs_lead_to(sandbox: Tenancy, at: ReceiverClient) -> None:
-    thin, fat = create_endpoint(sandbox.api, at, ("*",)), create_endpoint(sandbox.api, at, ("*",), payload="fat")
+def test_events_of_runs_match_their_schemas(sandbox: Tenancy, receiver: ReceiverClient) -> None:
+    thin, fat = (
+        create_endpoint(sandbox.api, receiver, ("*",)),
+        create_endpoint(sandbox.api, receiver, ("*",), payload="fat"),
+    )
     source = sandbox.api.create_source("file", config={"currency": "usd"})
     for content in (
         build_catalogue(3),
@@ -49,13 +52,16 @@ def test_what_runs_lead_to(sandbox: Tenancy, at: ReceiverClient) -> None:
     feed = sandbox.api.get("/v1/changes", limit=1000)["data"]
     assert {event["type"] for event in feed} >= {"product.created", "variant.created", "offer.created", "offer.changed"}
     received = [one.event for one in [*thin.wait_for_received(len(feed)), *fat.wait_for_received(len(feed))]]
-    assert [fault for event in [*feed, *received] for fault in faults(event)] == []
+    assert [fault for event in [*feed, *received] for fault in find_schema_errors(event)] == []
     assert any("object" in event["data"] for event in received)
 
 
-def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: ReceiverClient) -> None:
-    thin, fat = create_endpoint(sandbox.api, at, ("*",)), create_endpoint(sandbox.api, at, ("*",), payload="fat")
-    gone = create_endpoint(sandbox.api, at, ("product.created",), does={"status": 410})
+def test_samples_and_endpoint_events_match_their_schemas(sandbox: Tenancy, receiver: ReceiverClient) -> None:
+    thin, fat = (
+        create_endpoint(sandbox.api, receiver, ("*",)),
+        create_endpoint(sandbox.api, receiver, ("*",), payload="fat"),
+    )
+    gone = create_endpoint(sandbox.api, receiver, ("product.created",), does={"status": 410})
     for type in TYPES_WITH_SAMPLE:
         sandbox.api.post("/v1/test/events", {"type": type})
     thin.send_test_event()
@@ -64,8 +70,10 @@ def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: R
     assert (
         {one.type for one in thin.wait_for_received(len(wanted) + 1)}
         == wanted | {"webhook.test"}
-        == set(EVENT_SCHEMAS) - LIVE_ALONE
+        == set(EVENT_SCHEMAS) - LIVE_ONLY
     )
     assert {one.type for one in fat.wait_for_received(len(wanted))} == wanted
     assert gone.get_endpoint()["status"] == "disabled"
-    assert [fault for one in [*thin.list_received(), *fat.list_received()] for fault in faults(one.event)] == []
+    assert [
+        fault for one in [*thin.list_received(), *fat.list_received()] for fault in find_schema_errors(one.event)
+    ] == []

@@ -15,7 +15,7 @@ ENVELOPE = {
 }  # fmt: skip
 
 
-def events_of(services: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
+def fetch_events(services: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
     """Every event of the tenant in the order of the log."""
     rows = services.fetch_rows(
         "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
@@ -43,7 +43,7 @@ def history(services: ServiceProcesses, fjord: Tenancy) -> tuple[list[str], list
     ]
     runs = [api.import_file(source, content) for content in files]
     assert {run["status"] for run in runs} == {"succeeded"}
-    return [run["id"] for run in runs], events_of(services, fjord)
+    return [run["id"] for run in runs], fetch_events(services, fjord)
 
 
 def test_the_envelope(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
@@ -83,7 +83,7 @@ def test_product_events_precede_variant_events_and_these_precede_offer_events(
         known.add(event["subject"])
 
 
-def test_fields_lead_from_each_old_value_to_the_next(history: tuple[list[str], list[dict[str, Any]]]) -> None:
+def test_old_values_continue_the_previous_new_values(history: tuple[list[str], list[dict[str, Any]]]) -> None:
     """Applied one after the other, the changes of a subject give what can be read of it."""
     values: dict[tuple[str, str], Any] = {}
     for event in history[1]:
@@ -95,7 +95,7 @@ def test_fields_lead_from_each_old_value_to_the_next(history: tuple[list[str], l
             values[place] = field["new"]
 
 
-def test_the_changes_give_what_is_read(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
+def test_applied_changes_equal_the_catalogue(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
     values: dict[str, dict[str, Any]] = {}
     for event in history[1]:
         changed = {field["path"]: field["new"] for field in event["data"]["fields"]}
@@ -125,7 +125,7 @@ def test_test_mode_publishes_test_events(services: ServiceProcesses) -> None:
     sandbox = services.create_organisation(livemode=False)
     source = sandbox.api.create_source("push", config={"currency": "usd"})
     sandbox.api.wait_for_end(sandbox.api.push(source, [build_record("A")])["id"])
-    events = events_of(services, sandbox)
+    events = fetch_events(services, sandbox)
     assert len(events) == 3 and {event["livemode"] for event in events} == {False}
 
 
@@ -136,5 +136,5 @@ def test_a_dry_run_publishes_no_events(services: ServiceProcesses, fjord: Tenanc
         "POST", f"/v1/sources/{source}/records", {"records": [build_record("A")]}, Service_Dry_Run="true"
     )
     assert answer.status == 202 and answer.headers["service-dry-run"] == "true"
-    assert fjord.api.list_all(f"/v1/sources/{source}/runs") == [] and events_of(services, fjord) == []
+    assert fjord.api.list_all(f"/v1/sources/{source}/runs") == [] and fetch_events(services, fjord) == []
     assert services.fetch_value("SELECT coalesce(sum(last), 0) FROM event_logs") == before

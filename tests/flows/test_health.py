@@ -14,16 +14,16 @@ _MOVES = "SELECT after ->> 'status' FROM audit_entries WHERE target_id = %(id)s 
 SECRET = "s3cr3t-that-nobody-may-see"
 
 
-def _source(tenancy: Tenancy, url: str, **fields: Any) -> str:
+def _create_source(tenancy: Tenancy, url: str, **fields: Any) -> str:
     return tenancy.api.create_source("url", config={"url": url, "currency": "usd"}, **fields)
 
 
-def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
+def _get_status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
     found = tenancy.api.get(f"/v1/sources/{source}")
     return found["status"], found.get("status_reason", {}).get("code")
 
 
-def _events(services: ServiceProcesses, source: str) -> list[tuple[str, int, Any]]:
+def _list_events(services: ServiceProcesses, source: str) -> list[tuple[str, int, Any]]:
     rows = services.fetch_rows(
         "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position",
         id=source,
@@ -31,23 +31,23 @@ def _events(services: ServiceProcesses, source: str) -> list[tuple[str, int, Any
     return [(kind, version, json.loads(body)) for kind, version, body in rows]
 
 
-def test_down_the_ladder_and_up_again(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
-    api, source = fjord.api, _source(fjord, feeds.fail("/ladder.csv", 500))
+def test_health_degrades_and_recovers(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+    api, source = fjord.api, _create_source(fjord, feeds.fail("/ladder.csv", 500))
     for expected in ("active", "active", "degraded", "degraded"):
         run = api.pull(source)
         assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed")
-        assert _status(fjord, source)[0] == expected
-    assert _status(fjord, source) == ("degraded", "fetch_failed")
+        assert _get_status(fjord, source)[0] == expected
+    assert _get_status(fjord, source) == ("degraded", "fetch_failed")
     feeds.serve("/ladder.csv", build_catalogue(1))
     assert api.pull(source)["status"] == "succeeded"
-    assert _status(fjord, source) == ("active", None)
+    assert _get_status(fjord, source) == ("active", None)
     feeds.fail("/ladder.csv", 500)
     for _ in range(9):
         api.pull(source)
-    assert _status(fjord, source)[0] == "degraded"
+    assert _get_status(fjord, source)[0] == "degraded"
     last = api.pull(source)
-    assert _status(fjord, source) == ("blocked", "fetch_failed")
-    events = _events(services, source)
+    assert _get_status(fjord, source) == ("blocked", "fetch_failed")
+    events = _list_events(services, source)
     assert [kind for kind, _, _ in events] == [
         "source.degraded", "source.recovered", "source.degraded", "source.blocked",
     ]  # fmt: skip
@@ -60,27 +60,27 @@ def test_down_the_ladder_and_up_again(services: ServiceProcesses, fjord: Tenancy
 
 
 def test_a_blocked_source_runs_again_once_set_active(fjord: Tenancy, feeds: FeedServer) -> None:
-    api, source = fjord.api, _source(fjord, feeds.fail("/blocked.csv", 403))
+    api, source = fjord.api, _create_source(fjord, feeds.fail("/blocked.csv", 403))
     api.pull(source)
-    assert _status(fjord, source) == ("blocked", "fetch_refused")
+    assert _get_status(fjord, source) == ("blocked", "fetch_refused")
     refused = api.call("POST", f"/v1/sources/{source}/runs")
     assert (refused.status, refused.code) == (409, "conflict")
     feeds.serve("/blocked.csv", build_catalogue(1))
     assert api.patch_source(source, status="active")["status"] == "active"
-    assert api.pull(source)["status"] == "succeeded" and _status(fjord, source) == ("active", None)
+    assert api.pull(source)["status"] == "succeeded" and _get_status(fjord, source) == ("active", None)
 
 
 @pytest.mark.parametrize("status", [401, 407])
 def test_refused_credentials_block_at_once(fjord: Tenancy, feeds: FeedServer, status: int) -> None:
-    source = _source(fjord, feeds.fail(f"/signed{status}.csv", status))
+    source = _create_source(fjord, feeds.fail(f"/signed{status}.csv", status))
     fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     run = fjord.api.pull(source)
     assert run["error"]["code"] == "credentials_refused" and SECRET not in json.dumps(run)
-    assert _status(fjord, source) == ("blocked", "credentials_refused")
+    assert _get_status(fjord, source) == ("blocked", "credentials_refused")
 
 
 def test_a_paused_source_has_no_runs(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, feeds.serve("/paused.csv", build_catalogue(1)))
+    source = _create_source(fjord, feeds.serve("/paused.csv", build_catalogue(1)))
     fjord.api.patch_source(source, status="paused")
     assert fjord.api.call("POST", f"/v1/sources/{source}/runs").status == 409
     assert feeds.count("/paused.csv") == 0
@@ -93,8 +93,8 @@ def test_unknown_columns_wait_for_a_mapping(services: ServiceProcesses, fjord: T
         run = api.import_file(source, content)
         assert run["status"] == "needs_mapping" and run["error"]["code"] == "mapping_required"
         content += b"eta,theta\n"
-    assert _status(fjord, source) == ("active", None), "waiting for a person is no failure"
-    assert api.list_all("/v1/products") == [] and _events(services, source) == []
+    assert _get_status(fjord, source) == ("active", None), "waiting for a person is no failure"
+    assert api.list_all("/v1/products") == [] and _list_events(services, source) == []
     assert api.import_file(source, build_catalogue(1))["status"] == "succeeded", (
         "the open run does not stand in the way"
     )
@@ -102,7 +102,7 @@ def test_unknown_columns_wait_for_a_mapping(services: ServiceProcesses, fjord: T
 
 def test_credentials_are_never_shown(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
-    source = _source(fjord, feeds.serve("/secret.csv", build_catalogue(2)))
+    source = _create_source(fjord, feeds.serve("/secret.csv", build_catalogue(2)))
     stored = api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     assert stored.status == 200 and stored.json()["has_credentials"] is True
     assert api.pull(source)["status"] == "succeeded"
@@ -111,21 +111,21 @@ def test_credentials_are_never_shown(services: ServiceProcesses, fjord: Tenancy,
     api.pull(source)
     api.post(f"/v1/sources/{source}/test")
     api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET, "more": SECRET}})
-    answers = [stored.body.decode(), *_everything_readable(fjord, source)]
+    answers = [stored.body.decode(), *_collect_readable_texts(fjord, source)]
     assert not [answer for answer in answers if SECRET in answer]
-    assert not [name for name, text in _everything_stored(services, fjord) if SECRET in text]
+    assert not [name for name, text in _collect_stored_texts(services, fjord) if SECRET in text]
     assert SECRET not in services.log_path("api").read_text() + services.log_path("worker").read_text()
     forgotten = api.call("DELETE", f"/v1/sources/{source}/credentials").json()
     assert forgotten["has_credentials"] is False
     assert services.fetch_value("SELECT credentials FROM sources WHERE id = %(id)s", id=source) is None
 
 
-def _everything_readable(tenancy: Tenancy, source: str) -> list[str]:
+def _collect_readable_texts(tenancy: Tenancy, source: str) -> list[str]:
     paths = ("/v1/sources", f"/v1/sources/{source}", f"/v1/sources/{source}/runs", "/v1/request-logs", "/v1/products")
     return [tenancy.api.call("GET", path).body.decode() for path in paths]
 
 
-def _everything_stored(services: ServiceProcesses, tenancy: Tenancy) -> list[tuple[str, str]]:
+def _collect_stored_texts(services: ServiceProcesses, tenancy: Tenancy) -> list[tuple[str, str]]:
     """Every row of the tenant as text, bytes included."""
     found = []
     tables = [row[0] for row in services.fetch_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
@@ -150,7 +150,7 @@ _COLUMNS = (
 def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> None:
     feeds.serve("/elsewhere.csv", build_catalogue(1))
     other = f"http://{FEEDS.replace('127.0.0.2', '127.0.0.2.')}:{feeds.port}/elsewhere.csv"
-    source = _source(fjord, feeds.fail("/moved.csv", 302, Location=other))
+    source = _create_source(fjord, feeds.fail("/moved.csv", 302, Location=other))
     fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     fjord.api.pull(source)
     assert [
@@ -158,8 +158,12 @@ def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> N
     ] == []
 
 
-def test_an_operator_learns_why_in_one_step(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, feeds.fail("/why.csv", 403), name="Why\x1b[2J now", schedule={"interval_minutes": 60})
+def test_an_operator_sees_the_reason_of_a_failure(
+    services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer
+) -> None:
+    source = _create_source(
+        fjord, feeds.fail("/why.csv", 403), name="Why\x1b[2J now", schedule={"interval_minutes": 60}
+    )
     fjord.api.pull(source)
     env = {"PYTHONPATH": str(ROOT), **services.env}
     command = [sys.executable, "-P", "-m", "entrypoints.cli.main", "source", "why", source]

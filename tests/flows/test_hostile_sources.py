@@ -25,7 +25,7 @@ FORBIDDEN = [
 
 
 @pytest.fixture
-def hostile() -> Iterator[FeedServer]:
+def hostile_server() -> Iterator[FeedServer]:
     """A server of its own for each test."""
     with serve_feeds() as served:
         yield served
@@ -39,25 +39,27 @@ async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
 
 
 @pytest.mark.parametrize("url", FORBIDDEN)
-async def test_forbidden_addresses_are_refused_when_they_are_named(
-    service: InProcessService, hostile: FeedServer, url: str
+async def test_forbidden_addresses_are_refused_on_creation(
+    service: InProcessService, hostile_server: FeedServer, url: str
 ) -> None:
-    url = url.replace("{port}", str(hostile.port))
+    url = url.replace("{port}", str(hostile_server.port))
     answer = await service.client.post("/v1/sources", {"name": "A", "kind": "url", "config": {"url": url}})
     assert (answer.status, answer.code) in {(422, "unprocessable"), (400, "invalid_request")}, answer.body
     assert (await service.client.get("/v1/sources")).json()["data"] == []
-    good = await service.create_source(config={"url": hostile.serve("/feed.csv", build_catalogue(1))})
+    good = await service.create_source(config={"url": hostile_server.serve("/feed.csv", build_catalogue(1))})
     changed = {"config": {"url": url}}
     patched = await service.client.send_json("PATCH", f"/v1/sources/{good}", changed, if_match="*")
     assert patched.status in (400, 422), patched.body
 
 
 @pytest.mark.parametrize("url", [url for url in FORBIDDEN if not ("example.com" in url or "x.localhost" in url)])
-async def test_redirects_to_forbidden_addresses(service: InProcessService, hostile: FeedServer, url: str) -> None:
-    first = hostile.fail("/feed.csv", 302, Location=url.replace("{port}", str(hostile.port)))
+async def test_redirects_to_forbidden_addresses(
+    service: InProcessService, hostile_server: FeedServer, url: str
+) -> None:
+    first = hostile_server.fail("/feed.csv", 302, Location=url.replace("{port}", str(hostile_server.port)))
     run = await service.pull(first)
     assert (run["status"], run["error"]["code"]) == ("failed", "fetch_refused"), run
-    assert hostile.count("/feed.csv") == 1
+    assert hostile_server.count("/feed.csv") == 1
     source = (await service.client.get(f"/v1/sources/{run['source']}")).json()
     assert (source["status"], source["status_reason"]["code"]) == ("blocked", "fetch_refused")
     assert await service.fetch_catalogue_rows() == [
@@ -68,10 +70,10 @@ async def test_redirects_to_forbidden_addresses(service: InProcessService, hosti
 @pytest.mark.parametrize(
     "location", ["file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/x", "http://", "::"]
 )
-async def test_redirects_to_what_is_no_web_address(
-    service: InProcessService, hostile: FeedServer, location: str
+async def test_redirects_to_other_schemes_are_refused(
+    service: InProcessService, hostile_server: FeedServer, location: str
 ) -> None:
-    run = await service.pull(hostile.fail("/feed.csv", 302, Location=location))
+    run = await service.pull(hostile_server.fail("/feed.csv", 302, Location=location))
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")
 
 
@@ -84,7 +86,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_at_the_conne
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")
 
 
-def _endless(handler: BaseHTTPRequestHandler) -> None:
+def _send_endlessly(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nSKU,Title\n")
     line = b"A1,Chair\n" * 8000
     try:
@@ -94,7 +96,7 @@ def _endless(handler: BaseHTTPRequestHandler) -> None:
         pass
 
 
-def _dripping(handler: BaseHTTPRequestHandler) -> None:
+def _send_slowly(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
     try:
         for _ in range(60):
@@ -104,7 +106,7 @@ def _dripping(handler: BaseHTTPRequestHandler) -> None:
         pass
 
 
-def _silent(handler: BaseHTTPRequestHandler) -> None:
+def _send_nothing(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nSKU")
     time.sleep(2)
 
@@ -113,49 +115,52 @@ def _mute(_: BaseHTTPRequestHandler) -> None:
     time.sleep(4)
 
 
-def _cut(handler: BaseHTTPRequestHandler) -> None:
+def _send_truncated(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nSKU,Title\nA1,Chair\n")
 
 
-def _garbage(handler: BaseHTTPRequestHandler) -> None:
+def _send_garbage(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"\x00\xff\x00 this is no HTTP\r\n\r\n")
 
 
-def _headers(handler: BaseHTTPRequestHandler) -> None:
+def _send_endless_headers(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X-Long: " + b"a" * 200_000 + b"\r\n\r\n")
 
 
-@pytest.mark.parametrize("behave", [_endless, _dripping, _silent, _mute, _cut, _garbage, _headers])
-async def test_servers_that_misbehave(service: InProcessService, hostile: FeedServer, behave: object) -> None:
-    hostile.raw["/feed.csv"] = behave  # type: ignore[assignment]
+@pytest.mark.parametrize(
+    "behave",
+    [_send_endlessly, _send_slowly, _send_nothing, _mute, _send_truncated, _send_garbage, _send_endless_headers],
+)
+async def test_servers_that_misbehave(service: InProcessService, hostile_server: FeedServer, behave: object) -> None:
+    hostile_server.raw["/feed.csv"] = behave  # type: ignore[assignment]
     started = time.monotonic()
-    run = await service.pull(hostile.url("/feed.csv"))
+    run = await service.pull(hostile_server.url("/feed.csv"))
     assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed"), run
     assert len(run["error"]["message"]) > 10 and time.monotonic() - started < 8
     assert await service.fetch_catalogue_rows() == []
 
 
-async def test_gzip_is_unpacked_and_its_bombs_are_not(service: InProcessService, hostile: FeedServer) -> None:
+async def test_gzip_is_unpacked_within_limits(service: InProcessService, hostile_server: FeedServer) -> None:
     packed = gzip.compress(build_catalogue(5))
-    hostile.pages["/good.csv"] = lambda _: (200, {"Content-Encoding": "gzip"}, packed)
-    assert (await service.pull(hostile.url("/good.csv")))["stats"]["products_created"] == 5
+    hostile_server.pages["/good.csv"] = lambda _: (200, {"Content-Encoding": "gzip"}, packed)
+    assert (await service.pull(hostile_server.url("/good.csv")))["stats"]["products_created"] == 5
     before = await service.fetch_catalogue_rows()
     bomb = gzip.compress(b"a" * (50 << 20))
     for name, body in (("bomb", bomb), ("twice", gzip.compress(bomb)), ("broken", packed[:40] + b"x" * 40)):
-        hostile.pages[f"/{name}.csv"] = lambda _, body=body: (200, {"Content-Encoding": "gzip"}, body)  # type: ignore[misc]
-        run = await service.pull(hostile.url(f"/{name}.csv"))
+        hostile_server.pages[f"/{name}.csv"] = lambda _, body=body: (200, {"Content-Encoding": "gzip"}, body)  # type: ignore[misc]
+        run = await service.pull(hostile_server.url(f"/{name}.csv"))
         assert run["status"] == "failed", (name, run)
     assert await service.fetch_catalogue_rows() == before
 
 
-async def test_a_feed_larger_than_the_limit(service: InProcessService, hostile: FeedServer) -> None:
-    run = await service.pull(hostile.serve("/large.csv", b"SKU,Title\n" + b"A1,Chair\n" * 200_000))
+async def test_a_feed_larger_than_the_limit(service: InProcessService, hostile_server: FeedServer) -> None:
+    run = await service.pull(hostile_server.serve("/large.csv", b"SKU,Title\n" + b"A1,Chair\n" * 200_000))
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_failed", "parse_failed")
     assert await service.fetch_catalogue_rows() == []
 
 
-async def test_a_password_page_instead_of_a_feed(service: InProcessService, hostile: FeedServer) -> None:
+async def test_a_password_page_instead_of_a_feed(service: InProcessService, hostile_server: FeedServer) -> None:
     run = await service.pull(
-        hostile.serve("/login.csv", b"<html><body>Sign in</body></html>", content_type="text/html")
+        hostile_server.serve("/login.csv", b"<html><body>Sign in</body></html>", content_type="text/html")
     )
     assert run["status"] == "failed" and "web page" in run["error"]["message"]

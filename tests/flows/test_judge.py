@@ -18,7 +18,7 @@ def _scripted_answer(contains: str, subject: str, candidate: str) -> Any:
     return {"task": "matching.judge", "contains": contains, "answer": answer}
 
 
-def test_a_worker_has_pairs_judged(tmp_path: Path) -> None:
+def test_a_worker_sends_open_pairs_to_the_model(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     answers = [_scripted_answer("ining table", "oak", "oak"), _scripted_answer("ench", "never written", "oak")]
     script.write_text(json.dumps({"answers": answers}), "utf-8")

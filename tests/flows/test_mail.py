@@ -42,7 +42,7 @@ PROGRAM = "import sys; from entrypoints.cli.main import main; sys.exit(main(['ma
 
 
 @contextmanager
-def listening(services: ServiceProcesses, resolver: int, place: str | None = None) -> Iterator[int]:
+def run_listener(services: ServiceProcesses, resolver: int, place: str | None = None) -> Iterator[int]:
     """A listener, which dies at the place if one is named; answers its port."""
     port = free_port()
     argv = ("-c", TRAPPED, place) if place else ("-c", PROGRAM)
@@ -63,12 +63,12 @@ def listening(services: ServiceProcesses, resolver: int, place: str | None = Non
         services.stop(process)
 
 
-def _source(tenancy: Tenancy) -> tuple[str, str]:
+def _create_source(tenancy: Tenancy) -> tuple[str, str]:
     source = tenancy.api.create_source("mail", config={"currency": "usd", "inbound": {"senders": ["vendor.example"]}})
     return source, tenancy.api.get(f"/v1/sources/{source}")["inbound_address"]
 
 
-def _sent(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
+def _send_message(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
     with smtplib.SMTP("127.0.0.1", port, timeout=30) as server:
         server.ehlo("mta.vendor.example")
         server.mail(SENDER)
@@ -76,12 +76,12 @@ def _sent(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
         return server.data(raw)
 
 
-def test_a_signed_message_to_products(services: ServiceProcesses, fjord: Tenancy) -> None:
-    source, address = _source(fjord)
-    with running_name_server(RECORDS) as names, listening(services, names) as port:
+def test_a_signed_message_becomes_products(services: ServiceProcesses, fjord: Tenancy) -> None:
+    source, address = _create_source(fjord)
+    with running_name_server(RECORDS) as names, run_listener(services, names) as port:
         raw = wire(message(("prices.csv", build_catalogue(12))))
-        assert _sent(port, address, raw)[0] == 550
-        assert _sent(port, address, KEY.signed(raw))[0] == 250
+        assert _send_message(port, address, raw)[0] == 550
+        assert _send_message(port, address, KEY.signed(raw))[0] == 250
         accepted, refused = fjord.api.list_all(f"/v1/sources/{source}/inbound-messages")
         assert (refused["reason"], accepted["authentication"]["dmarc"]) == ("dmarc_rejected", "pass")
         run = fjord.api.wait_for_end(accepted["attachments"][0]["run"])
@@ -90,29 +90,31 @@ def test_a_signed_message_to_products(services: ServiceProcesses, fjord: Tenancy
 
 
 @pytest.mark.parametrize("place", ["staged", "committed"])
-def test_killed_between_the_message_and_the_answer(services: ServiceProcesses, fjord: Tenancy, place: str) -> None:
+def test_a_message_without_response_is_sent_again_and_imported_once(
+    services: ServiceProcesses, fjord: Tenancy, place: str
+) -> None:
     """What the sender was not told it sends again; what it sent is read once."""
-    source, address = _source(fjord)
+    source, address = _create_source(fjord)
     raw = KEY.signed(wire(message(("prices.csv", build_catalogue(3)), message_id=f"<{place}@vendor.example>")))
     with running_name_server(RECORDS) as names:
-        with listening(services, names, place) as port:
+        with run_listener(services, names, place) as port:
             with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionError)):
-                _sent(port, address, raw)
+                _send_message(port, address, raw)
         runs = fjord.api.list_all(f"/v1/sources/{source}/runs")
         assert len(runs) == len(fjord.api.list_all(f"/v1/sources/{source}/inbound-messages")) == (place == "committed")
-        with listening(services, names) as port:
-            code, text = _sent(port, address, raw)
+        with run_listener(services, names) as port:
+            code, text = _send_message(port, address, raw)
     assert code == 250 and (b"Duplicate message" in text) == (place == "committed")
     [run] = fjord.api.list_all(f"/v1/sources/{source}/runs")
     assert fjord.api.wait_for_end(run["id"])["status"] == "succeeded"
     assert len(fjord.api.list_all("/v1/products", source=source)) == 3
 
 
-def test_a_message_in_hand_is_answered_before_it_stops(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_stop_waits_for_the_current_message(services: ServiceProcesses, fjord: Tenancy) -> None:
     """One whose answer waits for a name server that is silent, which takes some seconds."""
-    source, address = _source(fjord)
+    source, address = _create_source(fjord)
     slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
-    with running_name_server(slow) as names, listening(services, names) as port:
+    with running_name_server(slow) as names, run_listener(services, names) as port:
         dialogue = Dialogue(port).opened(address)
         dialogue.send(KEY.signed(wire(message(("prices.csv", build_catalogue(2))))) + b".\r\n")
         time.sleep(0.5)

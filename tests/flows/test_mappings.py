@@ -31,35 +31,35 @@ async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
         yield made
 
 
-async def _confirm(service: InProcessService, id: str, *edits: dict[str, Any], **headers: str) -> Answer:
+async def _confirm_mapping(service: InProcessService, id: str, *edits: dict[str, Any], **headers: str) -> Answer:
     body = {"columns": list(edits)} if edits else None
     return await service.client.post(f"/v1/mappings/{id}/confirm", body, **headers)
 
 
-async def _mapping(service: InProcessService, id: str) -> Any:
+async def _get_mapping(service: InProcessService, id: str) -> Any:
     answer = await service.client.get(f"/v1/mappings/{id}")
     assert answer.status == 200, answer.body
     return answer.json()
 
 
-async def _source_with_mapping(service: InProcessService, content: bytes = FIRST) -> tuple[str, str]:
+async def _create_source_with_mapping(service: InProcessService, content: bytes = FIRST) -> tuple[str, str]:
     """A source whose file needs a mapping, and that mapping."""
     run = await service.import_file(content)
     assert run["status"] == "needs_mapping"
     return run["source"], run["mappings"][0]
 
 
-async def _tiers(service: InProcessService, source: str) -> dict[str, tuple[str, str]]:
+async def _get_tiers(service: InProcessService, source: str) -> dict[str, tuple[str, str]]:
     [mapping] = (await service.client.get(f"/v1/sources/{source}/mappings")).json()["data"]
     return {column["column"]: (column["field"], column["tier"]) for column in mapping["columns"]}
 
 
-async def _runs(service: InProcessService, source: str) -> list[tuple[str, str]]:
+async def _list_runs(service: InProcessService, source: str) -> list[tuple[str, str]]:
     runs = (await service.client.get(f"/v1/sources/{source}/runs")).json()["data"]
     return [(run["trigger"], run["status"]) for run in runs]
 
 
-async def test_from_meaningless_headers_to_products(service: InProcessService) -> None:
+async def test_meaningless_headers_are_mapped_to_products(service: InProcessService) -> None:
     run = await service.import_file(FIRST)
     assert (run["status"], run["error"]["code"]) == ("needs_mapping", "mapping_required")
     [id] = run["mappings"]
@@ -70,13 +70,13 @@ async def test_from_meaningless_headers_to_products(service: InProcessService) -
     assert run["columns"][0]["reason"] == "unknown" and "field" not in run["columns"][0]
     assert run["stats"]["columns"] == 5 and 1 < run["stats"]["columns_unmapped"] <= 5
 
-    mapping = await _mapping(service, id)
+    mapping = await _get_mapping(service, id)
     assert (mapping["status"], mapping["source"], "confirmed_at" in mapping) == ("proposed", run["source"], False)
     assert mapping["headers"] == ["Zorb", "Quix", "Flim", "Drub", "Grum"]
     assert mapping["samples"] == [["fjell", "ashen", "19.50", "31", "x"], ["skog", "birchen", "20", "32", "y"]]
     assert {"column": "Zorb", "position": 0, "reason": "unknown"} in mapping["unmapped"]
 
-    confirmed = await _confirm(service, id, *EDITS)
+    confirmed = await _confirm_mapping(service, id, *EDITS)
     assert confirmed.status == 200, confirmed.body
     mapping_confirmed = confirmed.json()
     assert (
@@ -105,28 +105,30 @@ async def test_from_meaningless_headers_to_products(service: InProcessService) -
     assert variant["offers"][0]["currency"] == "eur" and variant["data"]["dimensions"]["width"]["given"]["unit"] == "in"
 
 
-async def test_the_next_file_of_these_headers_goes_through_by_itself(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
-    await _confirm(service, id, *EDITS)
+async def test_the_next_file_with_these_headers_needs_no_confirmation(service: InProcessService) -> None:
+    source, id = await _create_source_with_mapping(service)
+    await _confirm_mapping(service, id, *EDITS)
     await service.process_lane(source)
     run = await service.import_file(SECOND, source)
     assert (run["status"], run["trigger"], run["mappings"]) == ("succeeded", "upload", [id])
     assert run["stats"]["products_created"] == 1 and run["stats"]["unchanged"] == 1
-    assert await _mapping(service, id) == (await _confirm(service, id)).json(), "confirmed ones stay as they are"
-    assert await _runs(service, source) == [
+    assert await _get_mapping(service, id) == (await _confirm_mapping(service, id)).json(), (
+        "confirmed ones stay as they are"
+    )
+    assert await _list_runs(service, source) == [
         ("upload", "succeeded"),
         ("mapping", "succeeded"),
         ("upload", "needs_mapping"),
     ]
 
 
-async def test_another_source_of_the_organisation_has_learned(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
-    await _confirm(service, id, *EDITS)
+async def test_other_sources_of_the_organisation_use_learned_columns(service: InProcessService) -> None:
+    source, id = await _create_source_with_mapping(service)
+    await _confirm_mapping(service, id, *EDITS)
     await service.process_lane(source)
     other = await service.import_file(SECOND)
     assert other["status"] == "succeeded" and other["source"] != source
-    assert await _tiers(service, other["source"]) == {
+    assert await _get_tiers(service, other["source"]) == {
         "Zorb": ("sku", "learned"), "Quix": ("title", "learned"), "Flim": ("cost", "learned"),
         "Drub": ("dimensions.width", "learned"),
     }  # fmt: skip
@@ -135,8 +137,8 @@ async def test_another_source_of_the_organisation_has_learned(service: InProcess
 
 
 async def test_an_additional_column_needs_no_new_confirmation(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
-    await _confirm(service, id, *EDITS)
+    source, id = await _create_source_with_mapping(service)
+    await _confirm_mapping(service, id, *EDITS)
     await service.process_lane(source)
     wider = b"New,Zorb,Quix,Flim,Drub,Grum\n1st,elv,oaken,9,33,z\n2nd,hav,elmen,9,33,z\n"
     run = await service.import_file(wider, source)
@@ -147,55 +149,55 @@ async def test_an_additional_column_needs_no_new_confirmation(service: InProcess
 
 
 async def test_another_organisation_and_mode_see_and_learn_nothing(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
-    await _confirm(service, id, *EDITS)
+    source, id = await _create_source_with_mapping(service)
+    await _confirm_mapping(service, id, *EDITS)
     await service.process_lane(source)
     organisation = (await service.world.organisation()).id
     for tenant in (Tenant(organisation, True), Tenant(service.tenant.org, False)):
         outsider = InProcessService(service.world, await service.world.client(tenant), tenant)
         assert (await outsider.client.get(f"/v1/mappings/{id}")).status == 404
         assert (await outsider.client.get(f"/v1/sources/{source}/mappings")).status == 404
-        assert (await _confirm(outsider, id)).status == 404
+        assert (await _confirm_mapping(outsider, id)).status == 404
         assert (await outsider.import_file(FIRST))["status"] == "needs_mapping"
-    assert (await _mapping(service, id))["status"] == "confirmed"
+    assert (await _get_mapping(service, id))["status"] == "confirmed"
 
 
 async def test_confirming_twice_starts_one_run(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
-    first = await _confirm(service, id, *EDITS, idempotency_key="once")
-    again = await _confirm(service, id, *EDITS, idempotency_key="once")
+    source, id = await _create_source_with_mapping(service)
+    first = await _confirm_mapping(service, id, *EDITS, idempotency_key="once")
+    again = await _confirm_mapping(service, id, *EDITS, idempotency_key="once")
     assert again.headers["idempotent-replayed"] == "true" and again.body == first.body
-    assert (await _confirm(service, id)).json() == first.json(), "confirmed as it is: nothing to do"
-    blocked = await _confirm(service, id, {"position": 4, "field": "tags"})
+    assert (await _confirm_mapping(service, id)).json() == first.json(), "confirmed as it is: nothing to do"
+    blocked = await _confirm_mapping(service, id, {"position": 4, "field": "tags"})
     assert (blocked.status, blocked.code) == (409, "conflict"), "the run of the first is open"
     await service.process_lane(source)
-    assert (await _confirm(service, id, *EDITS)).json() == first.json()
-    assert await _runs(service, source) == [("mapping", "succeeded"), ("upload", "needs_mapping")]
-    corrected = await _confirm(service, id, {"position": 4, "field": "tags"})
+    assert (await _confirm_mapping(service, id, *EDITS)).json() == first.json()
+    assert await _list_runs(service, source) == [("mapping", "succeeded"), ("upload", "needs_mapping")]
+    corrected = await _confirm_mapping(service, id, {"position": 4, "field": "tags"})
     assert corrected.status == 200 and corrected.json()["columns"][4]["field"] == "tags"
     await service.process_lane(source)
-    assert (await _runs(service, source))[0] == ("mapping", "succeeded")
+    assert (await _list_runs(service, source))[0] == ("mapping", "succeeded")
     assert [data["tags"] for data in await service.list_product_data()] == [["x"], ["y"]]
 
 
 async def test_a_dry_run_confirms_nothing(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
-    before = await _mapping(service, id)
-    would = await _confirm(service, id, *EDITS, service_dry_run="true")
+    source, id = await _create_source_with_mapping(service)
+    before = await _get_mapping(service, id)
+    would = await _confirm_mapping(service, id, *EDITS, service_dry_run="true")
     assert would.status == 200 and would.json()["status"] == "confirmed"
-    preview = (await _confirm(service, id, *EDITS, service_dry_run="explain")).json()
+    preview = (await _confirm_mapping(service, id, *EDITS, service_dry_run="explain")).json()
     assert [(change["object"], change["action"]) for change in preview["changes"]] == [
         ("mapping", "update"), ("run", "create"),
     ]  # fmt: skip
     assert [job["kind"] for job in preview["jobs"]] == ["runs.execute"]
-    assert await _mapping(service, id) == before
-    assert await _runs(service, source) == [("upload", "needs_mapping")]
+    assert await _get_mapping(service, id) == before
+    assert await _list_runs(service, source) == [("upload", "needs_mapping")]
 
 
 async def test_confirmed_and_queued_are_one_transaction(service: InProcessService) -> None:
     """Whoever dies after the answer has lost nothing; whoever is refused has confirmed nothing."""
-    source, id = await _source_with_mapping(service)
-    assert (await _confirm(service, id, *EDITS)).status == 200
+    source, id = await _create_source_with_mapping(service)
+    assert (await _confirm_mapping(service, id, *EDITS)).status == 200
     stored = await service.fetch_rows(
         "SELECT m.xmin::text = r.xmin::text AND r.xmin::text = j.xmin::text FROM mappings m "
         "JOIN runs r ON r.org = m.org AND r.source = m.source AND r.trigger = 'mapping' "
@@ -205,45 +207,49 @@ async def test_confirmed_and_queued_are_one_transaction(service: InProcessServic
     await service.process_lane(source)
     audited = await service.fetch_rows("SELECT count(*) FROM audit_entries WHERE target_id = %s", id)
     assert audited == [(1,)]
-    refused, other = await _source_with_mapping(service, b"Wibble,Wobble\nfjell,ashen\nskog,birchen\n")
+    refused, other = await _create_source_with_mapping(service, b"Wibble,Wobble\nfjell,ashen\nskog,birchen\n")
     await service.execute("UPDATE sources SET status = 'paused' WHERE id = %s", refused)
-    assert (await _confirm(service, other, {"position": 0, "field": "sku"})).status == 409
-    assert (await _mapping(service, other))["status"] == "proposed"
+    assert (await _confirm_mapping(service, other, {"position": 0, "field": "sku"})).status == 409
+    assert (await _get_mapping(service, other))["status"] == "proposed"
 
 
-async def test_what_cannot_be_is_refused_with_reasons(service: InProcessService) -> None:
-    _, id = await _source_with_mapping(service, b"Zorb,Quix,Zorb\nfjell,ashen,11\nskog,birchen,12\n")
-    unknown = await _confirm(service, id, {"position": 0, "field": "skuu"}, {"column": "Quixx", "field": "title"})
+async def test_invalid_confirmations_are_refused_with_reasons(service: InProcessService) -> None:
+    _, id = await _create_source_with_mapping(service, b"Zorb,Quix,Zorb\nfjell,ashen,11\nskog,birchen,12\n")
+    unknown = await _confirm_mapping(
+        service, id, {"position": 0, "field": "skuu"}, {"column": "Quixx", "field": "title"}
+    )
     assert (unknown.status, unknown.faults) == (400, {("columns.1.column", "invalid_value")})
     assert "`Quix`" in unknown.json()["errors"][0]["detail"]
-    field = await _confirm(service, id, {"position": 0, "field": "skuu"})
+    field = await _confirm_mapping(service, id, {"position": 0, "field": "skuu"})
     assert (field.status, field.faults) == (400, {("columns.0.field", "invalid_value")})
     assert "`sku`" in field.json()["errors"][0]["detail"]
-    twice = await _confirm(service, id, {"column": "Zorb", "field": "sku"})
+    twice = await _confirm_mapping(service, id, {"column": "Zorb", "field": "sku"})
     assert (twice.status, twice.faults) == (400, {("columns.0.position", "required")})
-    setting = await _confirm(service, id, {"position": 0, "field": "weight", "settings": {"unit": "stone", "x": "y"}})
+    setting = await _confirm_mapping(
+        service, id, {"position": 0, "field": "weight", "settings": {"unit": "stone", "x": "y"}}
+    )
     assert setting.faults == {
         ("columns.0.settings.unit", "invalid_value"), ("columns.0.settings.x", "unknown_field"),
     }  # fmt: skip
-    repeated = await _confirm(service, id, {"position": 0, "field": "sku"}, {"position": 2, "field": "sku"})
+    repeated = await _confirm_mapping(service, id, {"position": 0, "field": "sku"}, {"position": 2, "field": "sku"})
     assert repeated.status == 422 and "sku: `Zorb` (position 0), `Zorb` (position 2)" in repeated.json()["detail"]
-    keyless = await _confirm(service, id, {"position": 0, "field": "brand"})
+    keyless = await _confirm_mapping(service, id, {"position": 0, "field": "brand"})
     assert keyless.status == 422 and "sku" in keyless.json()["detail"]
-    beyond = await _confirm(service, id, {"position": 3, "field": "sku"})
+    beyond = await _confirm_mapping(service, id, {"position": 3, "field": "sku"})
     assert beyond.faults == {("columns.0.position", "too_large")}
-    closed = await _confirm(service, id, {"position": 0, "field": "sku", "unit": "in"})
+    closed = await _confirm_mapping(service, id, {"position": 0, "field": "sku", "unit": "in"})
     assert closed.faults == {("columns.0.unit", "unknown_field")}
-    assert (await _mapping(service, id))["status"] == "proposed"
+    assert (await _get_mapping(service, id))["status"] == "proposed"
 
 
-async def test_replaying_reads_what_is_kept(service: InProcessService) -> None:
-    source, id = await _source_with_mapping(service)
+async def test_a_replay_reads_the_stored_file(service: InProcessService) -> None:
+    source, id = await _create_source_with_mapping(service)
     run = await service.client.post(f"/v1/sources/{source}/replay")
     assert (run.status, run.json()["trigger"], run.json()["status"]) == (202, "replay", "queued")
     assert (await service.client.post(f"/v1/sources/{source}/replay")).status == 409, "a run is open"
     await service.process_lane(source)
     assert (await service.get_newest_run(source))["status"] == "needs_mapping"
-    await _confirm(service, id, *EDITS)
+    await _confirm_mapping(service, id, *EDITS)
     await service.process_lane(source)
     before = await service.fetch_catalogue_rows()
     await service.client.post(f"/v1/sources/{source}/replay")
@@ -264,31 +270,31 @@ async def test_pushed_records_are_replayed_as_records(service: InProcessService)
     before = await service.fetch_catalogue_rows()
     assert (await service.client.post(f"/v1/sources/{source}/replay")).status == 202
     await service.process_lane(source)
-    assert (await _runs(service, source))[0] == (
+    assert (await _list_runs(service, source))[0] == (
         "replay",
         "succeeded",
     ) and await service.fetch_catalogue_rows() == before
     assert (await service.get_newest_run(source))["columns"] == []
 
 
-async def test_a_stock_sheet_that_needed_a_mapping_is_taken_as_one(service: InProcessService) -> None:
+async def test_a_stock_sheet_that_needed_a_mapping_is_imported_as_stock(service: InProcessService) -> None:
     source = await service.create_source("file", config={"currency": "usd"})
     assert (await service.import_file(b"SKU,Title,Price\nfjell,Ash chair,10\n", source))["status"] == "succeeded"
     sheet = await service.import_file(b"Zorb,Quix\nfjell,7\nskog,8\n", source)
     assert sheet["status"] == "needs_mapping"
     edits = [{"position": 0, "field": "sku"}, {"position": 1, "field": "quantity", "settings": {"location": "NJ"}}]
-    assert (await _confirm(service, sheet["mappings"][0], *edits)).status == 200
+    assert (await _confirm_mapping(service, sheet["mappings"][0], *edits)).status == 200
     await service.process_lane(source)
     run = await service.get_newest_run(source)
     assert (run["status"], run["stream"], run["stats"]["offers_created"]) == ("succeeded", "stock", 1)
     assert len(await service.list_product_data()) == 1, "the catalogue is not replaced by a stock sheet"
 
 
-async def test_a_confirmation_is_undone_and_done_again(service: InProcessService) -> None:
+async def test_a_confirmation_is_undone_and_repeated(service: InProcessService) -> None:
     """The mapping is what it was, and the file is read by that: nothing names its columns any more."""
-    source, id = await _source_with_mapping(service)
-    before = await _mapping(service, id)
-    confirmed = (await _confirm(service, id, *EDITS)).json()
+    source, id = await _create_source_with_mapping(service)
+    before = await _get_mapping(service, id)
+    confirmed = (await _confirm_mapping(service, id, *EDITS)).json()
     await service.process_lane(source)
     assert len(await service.list_product_data()) == 2
 
@@ -298,11 +304,11 @@ async def test_a_confirmation_is_undone_and_done_again(service: InProcessService
         answer = await service.client.post(f"/v1/audit-events/{entry['id']}/undo")
         assert answer.status == 200, answer.body
         await service.process_lane(source)
-        mapping = await _mapping(service, id)
+        mapping = await _get_mapping(service, id)
         return {name: value for name, value in mapping.items() if name not in ("updated_at", "confirmed_at")}
 
     assert await undo("mappings.confirm") == {name: value for name, value in before.items() if name != "updated_at"}
-    assert (await _runs(service, source))[0] == ("mapping", "needs_mapping")
+    assert (await _list_runs(service, source))[0] == ("mapping", "needs_mapping")
     expected = {name: value for name, value in confirmed.items() if name not in ("updated_at", "confirmed_at")}
     assert await undo("audit.undo") == expected
-    assert (await _runs(service, source))[0] == ("mapping", "succeeded")
+    assert (await _list_runs(service, source))[0] == ("mapping", "succeeded")

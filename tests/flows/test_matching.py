@@ -24,7 +24,7 @@ _OPEN = "SELECT count(*) FROM jobs WHERE org = %(org)s AND kind = 'matching.matc
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
+def services_without_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """A stage of its own, without a worker."""
     made = ServiceProcesses(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
     try:
@@ -34,7 +34,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses
         made.stop()
 
 
-def _load(tenancy: Tenancy, feeds: FeedServer) -> None:
+def _import_feeds(tenancy: Tenancy, feeds: FeedServer) -> None:
     random = Random(4)
     made = generate_items(random, COUNT)
     texts_by_source = {
@@ -48,50 +48,64 @@ def _load(tenancy: Tenancy, feeds: FeedServer) -> None:
         assert tenancy.api.pull(source)["status"] == "succeeded"
 
 
-def _pairs(house: ServiceProcesses, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
-    return {frozenset(row[:2]): (row[2], row[3]) for row in house.fetch_rows(_PAIRS, org=tenancy.tenant.org)}
+def _fetch_pairs(
+    services_without_worker: ServiceProcesses, tenancy: Tenancy
+) -> dict[frozenset[str], tuple[float, str]]:
+    return {
+        frozenset(row[:2]): (row[2], row[3])
+        for row in services_without_worker.fetch_rows(_PAIRS, org=tenancy.tenant.org)
+    }
 
 
-def _matched(house: ServiceProcesses, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
+def _is_matched(services_without_worker: ServiceProcesses, tenancy: Tenancy) -> dict[frozenset[str], tuple[float, str]]:
     org = tenancy.tenant.org
     wait_until(
-        lambda: not house.fetch_value(_WAITING, org=org) and not house.fetch_value(_OPEN, org=org),
+        lambda: (
+            not services_without_worker.fetch_value(_WAITING, org=org)
+            and not services_without_worker.fetch_value(_OPEN, org=org)
+        ),
         "all is matched",
         within=120,
     )
-    return _pairs(house, tenancy)
+    return _fetch_pairs(services_without_worker, tenancy)
 
 
-def _merged(pairs: dict[frozenset[str], tuple[float, str]]) -> set[frozenset[str]]:
+def _list_merged(pairs: dict[frozenset[str], tuple[float, str]]) -> set[frozenset[str]]:
     return {pair for pair, (_, status) in pairs.items() if status == "merged"}
 
 
 @pytest.mark.soak
-def test_pairs_come_out_and_merge_also_when_the_worker_is_killed(house: ServiceProcesses, feeds: FeedServer) -> None:
-    steady, shaken = house.create_organisation(), house.create_organisation()
-    worker = house.start("worker")
-    _load(steady, feeds)
-    undisturbed = _matched(house, steady)
-    house.stop(worker)
-    merged = _merged(undisturbed)
+def test_pairs_are_found_and_merged_when_the_worker_is_killed(
+    services_without_worker: ServiceProcesses, feeds: FeedServer
+) -> None:
+    steady, shaken = services_without_worker.create_organisation(), services_without_worker.create_organisation()
+    worker = services_without_worker.start("worker")
+    _import_feeds(steady, feeds)
+    undisturbed = _is_matched(services_without_worker, steady)
+    services_without_worker.stop(worker)
+    merged = _list_merged(undisturbed)
     wrong = [pair for pair in merged if len({code[1:] for code in pair}) != 1]
     assert len(merged) >= 0.2 * COUNT and not wrong
-    shown = house.fetch_value(
+    shown = services_without_worker.fetch_value(
         "SELECT count(*) FROM products WHERE org = %(org)s AND merged_into IS NULL", org=steady.tenant.org
     )
-    documents = house.fetch_value("SELECT count(*) FROM product_documents WHERE org = %(org)s", org=steady.tenant.org)
+    documents = services_without_worker.fetch_value(
+        "SELECT count(*) FROM product_documents WHERE org = %(org)s", org=steady.tenant.org
+    )
     assert (
         shown
         == documents
-        < house.fetch_value("SELECT count(*) FROM products WHERE org = %(org)s", org=steady.tenant.org)
+        < services_without_worker.fetch_value(
+            "SELECT count(*) FROM products WHERE org = %(org)s", org=steady.tenant.org
+        )
     )
 
-    first = house.start("worker")
-    _load(shaken, feeds)
-    wait_until(lambda: _pairs(house, shaken), "some are matched", within=60)
-    house.stop(first, number=signal.SIGKILL)
-    house.start("worker")
-    after = _matched(house, shaken)
-    assert _merged(after) == merged
+    first = services_without_worker.start("worker")
+    _import_feeds(shaken, feeds)
+    wait_until(lambda: _fetch_pairs(services_without_worker, shaken), "some are matched", within=60)
+    services_without_worker.stop(first, number=signal.SIGKILL)
+    services_without_worker.start("worker")
+    after = _is_matched(services_without_worker, shaken)
+    assert _list_merged(after) == merged
     for one, other in ((undisturbed, after), (after, undisturbed)):
         assert {pair for pair, (probability, _) in one.items() if probability > 0.6} <= other.keys()

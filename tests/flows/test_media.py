@@ -49,11 +49,11 @@ def server() -> Iterator[FeedServer]:
         yield served
 
 
-class Gallery:
+class ImageSource:
     """A workbench, and a vendor whose items have images."""
 
     def __init__(self, service: InProcessService, server: FeedServer, folder: Path) -> None:
-        self.desk, self.server, self.folder = service, server, folder
+        self.service, self.server, self.folder = service, server, folder
         self.source = ""
 
     async def pull(self, *urls: str, price: int = 10) -> None:
@@ -62,60 +62,60 @@ class Gallery:
         self.server.serve("/feed.csv", build_csv(HEADERS, list(rows)))
         if not self.source:
             config = {"url": self.server.url("/feed.csv"), "currency": "usd"}
-            self.source = await self.desk.create_source(config=config)
-        assert (await self.desk.client.post(f"/v1/sources/{self.source}/runs")).status == 202
-        await self.desk.process_lane(self.source)
-        assert (await self.desk.get_newest_run(self.source))["status"] == "succeeded"
+            self.source = await self.service.create_source(config=config)
+        assert (await self.service.client.post(f"/v1/sources/{self.source}/runs")).status == 202
+        await self.service.process_lane(self.source)
+        assert (await self.service.get_newest_run(self.source))["status"] == "succeeded"
 
-    async def work(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
+    async def process_jobs(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
         """What a worker does with the organisation's jobs of images."""
-        container = self.desk.world.dependencies
+        container = self.service.world.dependencies
         handlers = {**create_handlers([media.AREA], container), **kinds}
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         for lane in lanes or (self.source, f"{FEEDS}:{self.server.port}"):
             async with asyncio.timeout(60):
-                await drain.process_lane(build_lane_name(self.desk.tenant.org, f"media:{lane}"))
+                await drain.process_lane(build_lane_name(self.service.tenant.org, f"media:{lane}"))
 
-    async def due_now(self) -> None:
+    async def make_due(self) -> None:
         """Hours pass."""
         for table_, column in (("image_addresses", "due_at"), ("jobs", "run_at")):
-            await self.run(
+            await self.execute(
                 f"UPDATE {table_} SET {column} = now() - interval '1 second' WHERE org = %s AND {column} > now()"
             )
 
-    async def run(self, statement: str) -> None:
-        await self.desk.fetch_rows(statement + " RETURNING 1", self.desk.tenant.org)
+    async def execute(self, statement: str) -> None:
+        await self.service.fetch_rows(statement + " RETURNING 1", self.service.tenant.org)
 
-    async def media(self) -> list[dict[str, Any]]:
+    async def list_media(self) -> list[dict[str, Any]]:
         """The first media item of each product."""
-        return [data["media"][0] for data in await self.desk.list_product_data()]
+        return [data["media"][0] for data in await self.service.list_product_data()]
 
-    async def stored(self) -> tuple[int, int]:
+    async def measure_storage(self) -> tuple[int, int]:
         """Bytes that count, and those that lie there, of images."""
-        rows = await self.desk.fetch_rows(
+        rows = await self.service.fetch_rows(
             "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND kind = 'image' AND NOT freed",
-            self.desk.tenant.org,
+            self.service.tenant.org,
         )
-        return int(rows[0][0]), sum(path.stat().st_size for path in self.files())
+        return int(rows[0][0]), sum(path.stat().st_size for path in self.list_files())
 
-    def files(self) -> list[Path]:
+    def list_files(self) -> list[Path]:
         """The images' objects."""
         return [path for path in (self.folder / "objects" / "images").rglob("*") if path.is_file()]
 
-    async def sweep(self) -> None:
-        parts = self.desk.world.dependencies
+    async def sweep_storage(self) -> None:
+        parts = self.service.world.dependencies
         await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[ObjectStore], parts[Clock]).free_due()
 
 
 @pytest_asyncio.fixture
-async def gallery(tmp_path: Path, server: FeedServer) -> AsyncIterator[Gallery]:
+async def gallery(tmp_path: Path, server: FeedServer) -> AsyncIterator[ImageSource]:
     """A gallery."""
     async with open_service(tmp_path) as service:
-        yield Gallery(service, server, tmp_path)
+        yield ImageSource(service, server, tmp_path)
 
 
-async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
-    service, server = gallery.desk, gallery.server
+async def test_an_image_is_fetched_and_downloaded(gallery: ImageSource) -> None:
+    service, server = gallery.service, gallery.server
     one = server.serve("/1.jpg", images.build_jpeg(1), etag='"one"', content_type="image/jpeg")
     same = server.serve("/same", images.build_jpeg(1), content_type="text/plain")
     two = server.serve("/2.png", images.encode_image(images.build_image(), "PNG"))
@@ -123,8 +123,8 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     await gallery.pull(one, same, two, server.url("/moved.jpg"))
     product = (await service.client.get("/v1/products?limit=1")).json()["data"][0]
     events = await service.fetch_rows("SELECT count(*) FROM events WHERE org = %s", service.tenant.org)
-    await gallery.work()
-    first, second, third, moved = await gallery.media()
+    await gallery.process_jobs()
+    first, second, third, moved = await gallery.list_media()
     assert first["id"] == second["id"] != third["id"] == moved["id"], "stored once by content"
     assert first["url"] == one and first["stored_url"].endswith(f"/v1/media/{first['id']}")
     after = (await service.client.get(f"/v1/products/{product['id']}")).json()
@@ -142,46 +142,50 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     assert Image.open(io.BytesIO(got.body)).format == "WEBP"
     left = "SELECT 1 FROM jobs WHERE org = %s AND kind LIKE 'media.%%'"
     assert await service.fetch_rows(left, service.tenant.org) == [], "nothing is left to be done"
-    await gallery.sweep()
-    counted, on_disk = await gallery.stored()
+    await gallery.sweep_storage()
+    counted, on_disk = await gallery.measure_storage()
     assert counted == on_disk > 0
     async with open_snapshot(await database()) as dump:
         named = await dump.list_object_keys()
-    kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
+    kept = {
+        f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.list_files()
+    }
     assert len(kept) == 2 and all(named.get(key) for key in kept), "backups hold them"
     await gallery.pull(one, same, two, server.url("/moved.jpg"), price=12)
-    assert [item["id"] for item in await gallery.media()] == [first["id"], first["id"], third["id"], third["id"]]
-    await gallery.work()
+    assert [item["id"] for item in await gallery.list_media()] == [first["id"], first["id"], third["id"], third["id"]]
+    await gallery.process_jobs()
     assert server.count("/1.jpg") == 1, "it was looked at only just now"
 
 
-async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gallery) -> None:
+async def test_renditions_are_stored_counted_and_deleted_with_the_image(gallery: ImageSource) -> None:
     large = gallery.server.serve("/large.jpg", images.encode_image(images.build_image(1200, 900)))
     await gallery.pull(large)
-    await gallery.work()
-    [item] = await gallery.media()
-    image = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    await gallery.process_jobs()
+    [item] = await gallery.list_media()
+    image = (await gallery.service.client.get(f"/v1/media/{item['id']}")).json()
     assert [(one["width"], one["height"]) for one in image["renditions"]] == [(320, 240), (960, 720)]
     for one in image["renditions"]:
         link = urlsplit(one["url"])
-        got = await gallery.desk.client.get(f"{link.path}?{link.query}")
+        got = await gallery.service.client.get(f"{link.path}?{link.query}")
         assert got.status == 200 and len(got.body) == one["bytes"]
         assert Image.open(io.BytesIO(got.body)).size == (one["width"], one["height"])
-    counted, on_disk = await gallery.stored()
+    counted, on_disk = await gallery.measure_storage()
     assert counted == on_disk == image["bytes"] + sum(one["bytes"] for one in image["renditions"])
     async with open_snapshot(await database()) as dump:
         named = await dump.list_object_keys()
-    kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
+    kept = {
+        f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.list_files()
+    }
     assert len(kept) == 3 and all(named.get(key) for key in kept), "backups hold them"
     await gallery.pull(gallery.server.serve("/other.jpg", images.build_jpeg(1)), price=12)
-    await gallery.work()
-    await gallery.sweep()
-    counted, on_disk = await gallery.stored()
-    assert counted == on_disk < image["bytes"] and len(gallery.files()) == 1
+    await gallery.process_jobs()
+    await gallery.sweep_storage()
+    counted, on_disk = await gallery.measure_storage()
+    assert counted == on_disk < image["bytes"] and len(gallery.list_files()) == 1
 
 
-async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery) -> None:
-    service, server = gallery.desk, gallery.server
+async def test_file_names_are_resolved_against_the_configured_address(gallery: ImageSource) -> None:
+    service, server = gallery.service, gallery.server
     server.serve("/old/pics/AB%201.jpg", images.build_jpeg(1))
     server.serve("/new/images/AB-2.jpg", images.build_jpeg(2))
     server.serve("/new/AB%201.jpg", images.build_jpeg(3))
@@ -206,7 +210,7 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
 
     await placed("/old/pics/")
     await gallery.pull(*names)
-    await gallery.work()
+    await gallery.process_jobs()
     first, second = [data["media"][0] for data in (await service.list_product_data())[:2]]
     assert first["url"] == server.url("/old/pics/AB%201.jpg") and "stored_url" in first
     assert second["url"] == server.url("/old/pics/images/AB-2.jpg") and "stored_url" not in second
@@ -214,7 +218,7 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
 
     await placed("/new")
     await gallery.pull(*names)
-    await gallery.work()
+    await gallery.process_jobs()
     found = [data.get("media", [{}])[0] for data in await service.list_product_data()]
     assert [item.get("url") for item in found] == [
         server.url("/new/AB%201.jpg"), server.url("/new/images/AB-2.jpg"), None, names[3]
@@ -233,33 +237,33 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
 
-async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
+async def test_images_are_refetched_and_deleted(gallery: ImageSource) -> None:
     server = gallery.server
     one, two = server.serve("/1.jpg", images.build_jpeg(1), etag='"one"'), server.serve("/2.jpg", images.build_jpeg(2))
     await gallery.pull(one, two)
-    await gallery.work()
-    before = await gallery.media()
-    await gallery.run("UPDATE image_addresses SET checked_at = now() - interval '8 days' WHERE org = %s")
+    await gallery.process_jobs()
+    before = await gallery.list_media()
+    await gallery.execute("UPDATE image_addresses SET checked_at = now() - interval '8 days' WHERE org = %s")
     server.serve("/2.jpg", images.build_jpeg(203))
     await gallery.pull(one, two, price=11)
-    await gallery.work()
-    after = await gallery.media()
+    await gallery.process_jobs()
+    after = await gallery.list_media()
     etags = [request.headers.get("If-None-Match") for request in server.requests if request.path == "/1.jpg"]
     assert after[0] == before[0] and etags == [None, '"one"']
     assert after[1]["id"] != before[1]["id"]
-    assert (await gallery.desk.client.get(f"/v1/media/{before[1]['id']}")).status == 404
+    assert (await gallery.service.client.get(f"/v1/media/{before[1]['id']}")).status == 404
     await gallery.pull(two, two, price=12)
-    await gallery.work()
-    gone = await gallery.desk.client.get(f"/v1/media/{before[0]['id']}")
-    unknown = await gallery.desk.client.get("/v1/media/img_0000000000000000000000")
+    await gallery.process_jobs()
+    gone = await gallery.service.client.get(f"/v1/media/{before[0]['id']}")
+    unknown = await gallery.service.client.get("/v1/media/img_0000000000000000000000")
     assert gone.status == unknown.status == 404
     assert {**gone.json(), "request_id": "", "instance": ""} == {**unknown.json(), "request_id": "", "instance": ""}
-    await gallery.sweep()
-    counted, on_disk = await gallery.stored()
+    await gallery.sweep_storage()
+    counted, on_disk = await gallery.measure_storage()
     assert counted == on_disk > 0
 
 
-async def test_what_is_no_image_is_given_up_and_reported(gallery: Gallery) -> None:
+async def test_invalid_images_are_abandoned_and_reported(gallery: ImageSource) -> None:
     server = gallery.server
     pages = {
         "/svg.jpg": images.SVG, "/page.jpg": images.HTML, "/cut.jpg": images.build_jpeg()[:-300],
@@ -270,14 +274,14 @@ async def test_what_is_no_image_is_given_up_and_reported(gallery: Gallery) -> No
     urls += [server.url("/missing.jpg"), "http://127.0.0.1:1/private.jpg", server.fail("/busy.jpg", 500)]
     server.pages["/away.jpg"] = lambda _: (302, {"Location": "http://169.254.169.254/latest/meta-data"}, b"")
     await gallery.pull(good, *urls, server.url("/away.jpg"))
-    await gallery.work()
-    assert ["stored_url" in item for item in await gallery.media()] == [True] + [False] * 9
+    await gallery.process_jobs()
+    assert ["stored_url" in item for item in await gallery.list_media()] == [True] + [False] * 9
     assert server.count("/page.jpg") == 1
     for _ in range(MAX_FAILED_FETCHES):
-        await gallery.due_now()
-        await gallery.work()
+        await gallery.make_due()
+        await gallery.process_jobs()
     assert {server.count(path) for path in (*pages, "/missing.jpg", "/busy.jpg")} == {MAX_FAILED_FETCHES}
-    run = await gallery.desk.get_newest_run(gallery.source)
+    run = await gallery.service.get_newest_run(gallery.source)
     failures = {
         problem["detail"].removeprefix("The image at ").split(" could not be fetched")[0]: problem
         for problem in run["problems"]
@@ -293,7 +297,7 @@ async def test_what_is_no_image_is_given_up_and_reported(gallery: Gallery) -> No
     assert run["stats"]["problems"] >= len(local)
 
 
-async def test_a_host_that_sends_retry_after_and_a_slow_host(gallery: Gallery) -> None:
+async def test_a_host_that_sends_retry_after_and_a_slow_host(gallery: ImageSource) -> None:
     server, most, now = gallery.server, 0, 0
 
     def slow(handler: BaseHTTPRequestHandler) -> None:
@@ -310,31 +314,31 @@ async def test_a_host_that_sends_retry_after_and_a_slow_host(gallery: Gallery) -
     urls = [server.url(f"/{number}.jpg") for number in range(9)]
     server.raw = {f"/{number}.jpg": slow for number in range(9)}
     await gallery.pull(*urls)
-    await gallery.work()
-    assert most <= 2 and all("id" in item for item in await gallery.media())
+    await gallery.process_jobs()
+    assert most <= 2 and all("id" in item for item in await gallery.list_media())
     pressed = [server.fail(f"/busy{number}.jpg", 429) for number in range(9)]
     await gallery.pull(*pressed, price=11)
-    await gallery.work()
+    await gallery.process_jobs()
     assert sum(server.count(urlsplit(url).path) for url in pressed) <= 2, "the host is left alone"
 
 
-async def test_a_host_that_is_gone_fails_as_a_whole(gallery: Gallery) -> None:
+async def test_an_unreachable_host_fails_as_a_whole(gallery: ImageSource) -> None:
     """Its addresses are not asked one by one, and the run tells of all of them in one sentence when they are given up."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     await gallery.pull(*(f"http://{FEEDS}:{port}/{number}.jpg" for number in range(9)))
-    org, tries = gallery.desk.tenant.org, "SELECT min(tries), max(tries) FROM image_addresses WHERE org = %s"
+    org, tries = gallery.service.tenant.org, "SELECT min(tries), max(tries) FROM image_addresses WHERE org = %s"
     for failed in range(1, 7):
-        await gallery.work(lanes=(gallery.source, f"{FEEDS}:{port}"))
-        assert await gallery.desk.fetch_rows(tries, org) == [(failed, failed)], "all of them, once each time"
-        await gallery.due_now()
-    [problem] = (await gallery.desk.get_newest_run(gallery.source))["problems"]
+        await gallery.process_jobs(lanes=(gallery.source, f"{FEEDS}:{port}"))
+        assert await gallery.service.fetch_rows(tries, org) == [(failed, failed)], "all of them, once each time"
+        await gallery.make_due()
+    [problem] = (await gallery.service.get_newest_run(gallery.source))["problems"]
     assert problem["field"] == "media" and problem["detail"].startswith(
         f"9 images at http://{FEEDS}:{port}/ could not be fetched"
     )
 
 
-async def test_a_host_answers_for_itself_alone(gallery: Gallery) -> None:
+async def test_a_failing_host_does_not_affect_other_hosts(gallery: ImageSource) -> None:
     """A picture that is moved to a host that is gone says nothing of those that stayed."""
     server = gallery.server
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
@@ -342,61 +346,61 @@ async def test_a_host_answers_for_itself_alone(gallery: Gallery) -> None:
     server.pages["/moved.jpg"] = lambda _: (302, {"Location": f"http://{FEEDS}:{port}/1.jpg"}, b"")
     urls = [server.serve(f"/{number}.jpg", images.build_jpeg(number)) for number in range(4)]
     await gallery.pull(server.url("/moved.jpg"), *urls)
-    await gallery.work()
-    assert ["id" in item for item in await gallery.media()] == [False, True, True, True, True]
+    await gallery.process_jobs()
+    assert ["id" in item for item in await gallery.list_media()] == [False, True, True, True, True]
 
 
-async def test_a_plan_without_room(gallery: Gallery) -> None:
-    server, org = gallery.server, gallery.desk.tenant.org
+async def test_an_exhausted_plan_stores_no_image(gallery: ImageSource) -> None:
+    server, org = gallery.server, gallery.service.tenant.org
     urls = [server.serve(f"/{number}.jpg", images.build_jpeg(number)) for number in range(5)]
     await gallery.pull(*urls)
-    await gallery.run("UPDATE storage_usage SET bytes = bytes + (1::bigint << 55) WHERE org = %s")
-    await gallery.work()
-    assert not any("id" in item for item in await gallery.media())
-    assert await gallery.stored() == (0, 0)
-    [(tries,)] = await gallery.desk.fetch_rows(
+    await gallery.execute("UPDATE storage_usage SET bytes = bytes + (1::bigint << 55) WHERE org = %s")
+    await gallery.process_jobs()
+    assert not any("id" in item for item in await gallery.list_media())
+    assert await gallery.measure_storage() == (0, 0)
+    [(tries,)] = await gallery.service.fetch_rows(
         "SELECT max(tries) FROM image_addresses WHERE org = %s AND due_at > now()", org
     )
     assert tries == 0, "it is nobody's fault out there"
-    await gallery.run("UPDATE storage_usage SET bytes = bytes - (1::bigint << 55) WHERE org = %s")
-    await gallery.due_now()
-    await gallery.work()
-    assert all("id" in item for item in await gallery.media())
+    await gallery.execute("UPDATE storage_usage SET bytes = bytes - (1::bigint << 55) WHERE org = %s")
+    await gallery.make_due()
+    await gallery.process_jobs()
+    assert all("id" in item for item in await gallery.list_media())
 
 
-async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(gallery: Gallery) -> None:
-    server, org = gallery.server, gallery.desk.tenant.org
+async def test_a_nearly_exhausted_plan_stores_no_renditions(gallery: ImageSource) -> None:
+    server, org = gallery.server, gallery.service.tenant.org
     content = images.encode_image(images.build_image(1200, 900))
     await gallery.pull(server.serve("/1.jpg", content))
-    await gallery.work()
-    [item] = await gallery.media()
-    image = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    await gallery.process_jobs()
+    [item] = await gallery.list_media()
+    image = (await gallery.service.client.get(f"/v1/media/{item['id']}")).json()
     await gallery.pull("https://vendor.invalid/none.jpg", price=11)
-    await gallery.work()
-    await gallery.sweep()
-    assert await gallery.stored() == (0, 0)
+    await gallery.process_jobs()
+    await gallery.sweep_storage()
+    assert await gallery.measure_storage() == (0, 0)
     await gallery.pull(server.serve("/2.jpg", content), price=12)
-    [(left,)] = await gallery.desk.fetch_rows(
+    [(left,)] = await gallery.service.fetch_rows(
         "SELECT (p.meters #>> '{stored_bytes,included}')::bigint - u.bytes FROM storage_usage u, plans p "
         "WHERE u.org = %s AND p.code = 'max'",
         org,
     )
     more = left - image["bytes"] - image["renditions"][0]["bytes"] - 1
-    await gallery.run(f"UPDATE storage_usage SET bytes = bytes + {more} WHERE org = %s")
-    await gallery.work()
-    assert await gallery.stored() == (0, 0) and "id" not in (await gallery.media())[0]
-    await gallery.run(f"UPDATE storage_usage SET bytes = bytes - {more} WHERE org = %s")
-    await gallery.due_now()
-    await gallery.work()
-    [item] = await gallery.media()
-    assert len((await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()["renditions"]) == 2
+    await gallery.execute(f"UPDATE storage_usage SET bytes = bytes + {more} WHERE org = %s")
+    await gallery.process_jobs()
+    assert await gallery.measure_storage() == (0, 0) and "id" not in (await gallery.list_media())[0]
+    await gallery.execute(f"UPDATE storage_usage SET bytes = bytes - {more} WHERE org = %s")
+    await gallery.make_due()
+    await gallery.process_jobs()
+    [item] = await gallery.list_media()
+    assert len((await gallery.service.client.get(f"/v1/media/{item['id']}")).json()["renditions"]) == 2
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """Stands for the end of the process at this place: nothing after it is done."""
 
 
-class Deadly:
+class CrashingObjectStore:
     """An object store at which the process ends after so many objects."""
 
     def __init__(self, inner: Any, *, written: int) -> None:
@@ -407,36 +411,40 @@ class Deadly:
             await self._inner.put_file(key, path)
         self._written -= 1
         if self._written <= 0:
-            raise Killed
+            raise ProcessKilled
 
 
 @pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
-async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
+async def test_a_worker_crash_during_storage_leaves_no_uncounted_files(gallery: ImageSource, written: int) -> None:
     await gallery.pull(gallery.server.serve("/1.jpg", images.encode_image(images.build_image(1200, 900))))
-    handler = create_handlers([media.AREA], gallery.desk.world.dependencies)[FETCH]
+    handler = create_handlers([media.AREA], gallery.service.world.dependencies)[FETCH]
     assert isinstance(handler, ImageFetchJob)
-    dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
+    dying = replace(handler, objects=CrashingObjectStore(handler.objects, written=written))  # type: ignore[arg-type]
     with pytest.raises(BaseException) as death:
-        await gallery.work(**{FETCH: dying})
-    assert death.group_contains(Killed) if isinstance(death.value, BaseExceptionGroup) else death.type is Killed
-    counted, on_disk = await gallery.stored()
-    assert counted > 0 and len(gallery.files()) == written and (on_disk == counted) == (written == 3)
-    await gallery.run("UPDATE jobs SET lease_until = NULL, run_at = now() - interval '1 second' WHERE org = %s")
-    await gallery.work()
-    [item] = await gallery.media()
-    assert (await gallery.desk.client.get(f"/v1/media/{item['id']}")).status == 200
-    await gallery.run(
+        await gallery.process_jobs(**{FETCH: dying})
+    assert (
+        death.group_contains(ProcessKilled)
+        if isinstance(death.value, BaseExceptionGroup)
+        else death.type is ProcessKilled
+    )
+    counted, on_disk = await gallery.measure_storage()
+    assert counted > 0 and len(gallery.list_files()) == written and (on_disk == counted) == (written == 3)
+    await gallery.execute("UPDATE jobs SET lease_until = NULL, run_at = now() - interval '1 second' WHERE org = %s")
+    await gallery.process_jobs()
+    [item] = await gallery.list_media()
+    assert (await gallery.service.client.get(f"/v1/media/{item['id']}")).status == 200
+    await gallery.execute(
         "WITH aged AS MATERIALIZED (SELECT org, key, free_after - interval '2 days' AS at FROM stored_objects) "
         "UPDATE stored_objects s SET free_after = a.at FROM aged a WHERE s.org = %s AND s.org = a.org AND s.key = a.key AND s.kind = 'image'"
     )
-    await gallery.sweep()
-    swept, on_disk = await gallery.stored()
+    await gallery.sweep_storage()
+    swept, on_disk = await gallery.measure_storage()
     assert swept == on_disk == counted, "what the dead one had counted in is freed; what is shown stays"
 
 
-async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -> None:
+async def test_an_attempt_without_its_lease_writes_nothing(gallery: ImageSource) -> None:
     await gallery.pull(gallery.server.serve("/1.jpg", images.build_jpeg(1)))
-    container = gallery.desk.world.dependencies
+    container = gallery.service.world.dependencies
     taken: list[ClaimedJob] = []
 
     async def overtaken(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -446,6 +454,6 @@ async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -
             await create_handlers([media.AREA], container)[FETCH](stale, lost)
         raise LeaseLost
 
-    await gallery.work(**{FETCH: overtaken})
-    assert taken and await gallery.stored() == (0, 0)
-    assert not any("id" in item for item in await gallery.media())
+    await gallery.process_jobs(**{FETCH: overtaken})
+    assert taken and await gallery.measure_storage() == (0, 0)
+    assert not any("id" in item for item in await gallery.list_media())

@@ -7,7 +7,7 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.support import images
 
 
-def test_images_come_by_themselves(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_images_are_fetched_after_a_run(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     urls = [feeds.serve(f"/pictures/{number}.jpg", images.build_jpeg(40 * number)) for number in range(3)]
     hostile = [
         feeds.serve("/pictures/bomb.png", images.build_png_bomb()),

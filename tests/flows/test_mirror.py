@@ -14,33 +14,33 @@ from tests.flows.feeds import build_record
 from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 
 
-class Item(msgspec.Struct):
+class ProductId(msgspec.Struct):
     """What of a product is looked at here."""
 
     id: str
 
 
-class Page(msgspec.Struct):
+class RawProductPage(msgspec.Struct):
     """A page whose products stay as they are."""
 
     data: list[msgspec.Raw]
     next_cursor: str | None
 
 
-def listed(tenancy: Tenancy) -> dict[str, bytes]:
+def list_catalogue(tenancy: Tenancy) -> dict[str, bytes]:
     """The catalogue by id, each product as its bytes stand in the answer."""
     found: dict[str, bytes] = {}
     after = ""
     while True:
         answer = tenancy.api.call("GET", f"/v1/products?limit=100{after}")
-        page = msgspec.json.decode(answer.body, type=Page)
-        found |= {msgspec.json.decode(raw, type=Item).id: bytes(raw) for raw in page.data}
+        page = msgspec.json.decode(answer.body, type=RawProductPage)
+        found |= {msgspec.json.decode(raw, type=ProductId).id: bytes(raw) for raw in page.data}
         if page.next_cursor is None:
             return found
         after = f"&starting_after={page.next_cursor}"
 
 
-def copied(path: Path) -> dict[str, bytes]:
+def read_copy(path: Path) -> dict[str, bytes]:
     """What the copy holds."""
     if path.is_dir():
         return {one.stem: one.read_bytes() for one in (path / "products").glob("*.json")}
@@ -48,15 +48,15 @@ def copied(path: Path) -> dict[str, bytes]:
         return {id: body.encode() for id, body in database.execute("SELECT id, body FROM products")}
 
 
-def mirrored(services: ServiceProcesses, tenancy: Tenancy, path: Path, *more: str) -> "object":
+def start_mirror(services: ServiceProcesses, tenancy: Tenancy, path: Path, *more: str) -> "object":
     argv = ("-m", "entrypoints.cli.main", "mirror", "--to", str(path), *more)
     environment = {"JOINERY_URL": f"http://127.0.0.1:{services.port}", "JOINERY_KEY": str(tenancy.api.secret)}
     return services.start("mirror", argv, **environment)
 
 
-def once(services: ServiceProcesses, tenancy: Tenancy, path: Path) -> None:
+def mirror_once(services: ServiceProcesses, tenancy: Tenancy, path: Path) -> None:
     """Everything there is by now."""
-    process = mirrored(services, tenancy, path, "--once")
+    process = start_mirror(services, tenancy, path, "--once")
     assert process.wait(60) == 0, services.log_path("mirror").read_text()  # type: ignore[attr-defined]
     services.processes.remove(process)  # type: ignore[arg-type]
 
@@ -85,26 +85,27 @@ def mirror_during_writes(
         writing = [pool.submit(write, number) for number in range(writers)]
         began.wait()
         for _ in range(kills):
-            follower = mirrored(services, tenancy, path)
+            follower = start_mirror(services, tenancy, path)
             wait_until(
-                lambda: path.exists() and copied(path) if path.is_dir() else _filled(path), "something is copied"
+                lambda: path.exists() and read_copy(path) if path.is_dir() else _has_products(path),
+                "something is copied",
             )
             services.stop(follower, number=signal.SIGKILL)  # type: ignore[arg-type]
         runs = [run for written in writing for run in written.result()]
     for run in runs:
         assert tenancy.api.wait_for_end(run, within=120)["status"] == "succeeded"
-    once(services, tenancy, path)
-    assert copied(path) == listed(tenancy) and len(copied(path)) > 3 * writers
+    mirror_once(services, tenancy, path)
+    assert read_copy(path) == list_catalogue(tenancy) and len(read_copy(path)) > 3 * writers
 
 
-def _filled(path: Path) -> bool:
+def _has_products(path: Path) -> bool:
     try:
-        return path.exists() and bool(copied(path))
+        return path.exists() and bool(read_copy(path))
     except sqlite3.Error:
         return False
 
 
-def test_a_mirror_file_during_eight_writers(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
+def test_a_mirror_file_follows_eight_writers(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
     fjord.api.wait_for_end(
         fjord.api.push(fjord.api.create_source("push", config={"currency": "usd"}), [build_record("first")])["id"]
     )
@@ -113,7 +114,7 @@ def test_a_mirror_file_during_eight_writers(services: ServiceProcesses, fjord: T
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["copy.sqlite", "copy"])
-def test_for_long(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path, name: str) -> None:
+def test_a_long_mirror_run(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path, name: str) -> None:
     fjord.api.wait_for_end(
         fjord.api.push(fjord.api.create_source("push", config={"currency": "usd"}), [build_record("first")])["id"]
     )
@@ -125,24 +126,24 @@ def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(services: Servi
     source = tenancy.api.create_source("push", config={"currency": "usd"})
     tenancy.api.wait_for_end(tenancy.api.push(source, [build_record("A"), build_record("B")])["id"])
     path = tmp_path / "copy"
-    once(services, tenancy, path)
-    assert copied(path) == listed(tenancy) and len(copied(path)) == 2
+    mirror_once(services, tenancy, path)
+    assert read_copy(path) == list_catalogue(tenancy) and len(read_copy(path)) == 2
     tenancy.api.wait_for_end(tenancy.api.push(source, [build_record("A", title="Renamed"), build_record("C")])["id"])
     (path / "products" / "prod_strange.json").write_text("{}")
-    once(services, tenancy, path)
-    assert copied(path) == listed(tenancy) | {"prod_strange": b"{}"}
+    mirror_once(services, tenancy, path)
+    assert read_copy(path) == list_catalogue(tenancy) | {"prod_strange": b"{}"}
 
     services.fetch_rows(
         "UPDATE event_logs SET low = last, epoch = epoch + 1, began = last WHERE org = %(org)s", org=tenancy.tenant.org
     )
-    once(services, tenancy, path)
+    mirror_once(services, tenancy, path)
     assert "expired" in services.log_path("mirror").read_text()
-    assert copied(path) == listed(tenancy) and len(copied(path)) == 3
+    assert read_copy(path) == list_catalogue(tenancy) and len(read_copy(path)) == 3
 
-    process = mirrored(services, tenancy, path, "--once", "--key", "svc_live_wrong")
+    process = start_mirror(services, tenancy, path, "--once", "--key", "svc_live_wrong")
     assert process.wait(30) == 1 and "401 authentication_required" in services.log_path("mirror").read_text()  # type: ignore[attr-defined]
 
     other = services.create_organisation()
-    process = mirrored(services, other, path, "--once")
+    process = start_mirror(services, other, path, "--once")
     assert process.wait(30) == 1  # type: ignore[attr-defined]
-    assert "another copy" in services.log_path("mirror").read_text() and len(copied(path)) == 3
+    assert "another copy" in services.log_path("mirror").read_text() and len(read_copy(path)) == 3

@@ -17,7 +17,7 @@ FEED = (HEAD + "A-1,Chair,oak\nA-2,Desk,ash\n").encode()
 NEXT = (HEAD + "A-1,Chair,oak\nA-2,Desk,ash\nA-3,Shelf,elm\n").encode()
 
 
-def _script(folder: Path, *answers: Any) -> str:
+def _read_script(folder: Path, *answers: Any) -> str:
     path = folder / "script.json"
     path.write_text(json.dumps({"answers": list(answers)}), "utf-8")
     return f"scripted://{path}"
@@ -28,16 +28,16 @@ def _scripted_answer(position: int, field: str, **more: Any) -> Any:
     return {"task": "mappings.ask", "answer": {"columns": [guess]}, **more}
 
 
-def _tiers(mapping: Any) -> dict[str, tuple[str, str]]:
+def _get_tiers(mapping: Any) -> dict[str, tuple[str, str]]:
     return {column["column"]: (column["field"], column["tier"]) for column in mapping["columns"]}
 
 
-def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
+def test_a_worker_queries_the_model(tmp_path: Path) -> None:
     scripted = _scripted_answer(
         2, "materials", contains=["Zorbvane", "oak"], usage={"input_tokens": 310, "output_tokens": 12}
     )
     services = ServiceProcesses(
-        asyncio.run(fresh_database("models")), tmp_path, {"JOINERY_MODELS": _script(tmp_path, scripted)}
+        asyncio.run(fresh_database("models")), tmp_path, {"JOINERY_MODELS": _read_script(tmp_path, scripted)}
     )
     try:
         services.start("worker")
@@ -65,28 +65,28 @@ def test_with_an_api_and_a_worker(tmp_path: Path) -> None:
         ]
         again = fjord.api.import_file(source, NEXT)
         assert again["columns"][2]["reason"] == "unknown", "no run goes by what nobody confirmed"
-        assert _data(fjord.api.get("/v1/products", limit=10)) == [None, None, None]
+        assert _list_data(fjord.api.get("/v1/products", limit=10)) == [None, None, None]
 
         confirmed = fjord.api.post(f"/v1/mappings/{id}/confirm")
-        assert confirmed["status"] == "confirmed" and _tiers(confirmed)["Zorbvane"] == ("materials", "model")
+        assert confirmed["status"] == "confirmed" and _get_tiers(confirmed)["Zorbvane"] == ("materials", "model")
         newest = fjord.api.get(f"/v1/sources/{source}/runs", limit=1)["data"][0]
         assert (
             newest["trigger"] == "mapping"
             and fjord.api.wait_for_end(newest["id"])["columns"][2]["field"] == "materials"
         )
-        assert _data(fjord.api.get("/v1/products", limit=10)) == [["ash"], ["elm"], ["oak"]]
+        assert _list_data(fjord.api.get("/v1/products", limit=10)) == [["ash"], ["elm"], ["oak"]]
     finally:
         services.stop()
 
 
-def _data(products: Any) -> list[Any]:
+def _list_data(products: Any) -> list[Any]:
     found = [variant["data"].get("materials") for product in products["data"] for variant in product["variants"]]
     return sorted(
         (one and [part["name"] if isinstance(part, dict) else part for part in one] for one in found), key=str
     )
 
 
-async def _answered_mapping(service: InProcessService, content: bytes = FEED) -> tuple[str, Any]:
+async def _create_answered_mapping(service: InProcessService, content: bytes = FEED) -> tuple[str, Any]:
     """Return a source, and its mapping after the model was queried."""
     run = await service.import_file(content)
     await service.process_model_requests()
@@ -104,10 +104,10 @@ async def _answered_mapping(service: InProcessService, content: bytes = FEED) ->
         {"refused": "I would rather not."},
     ],
 )
-async def test_an_answer_about_anything_else_is_void(tmp_path: Path, scripted: Any) -> None:
-    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, scripted)) as service:
-        _, mapping = await _answered_mapping(service)
-        assert set(_tiers(mapping)) == {"Item No.", "Product Name"}
+async def test_an_answer_about_other_columns_is_discarded(tmp_path: Path, scripted: Any) -> None:
+    async with open_service(tmp_path, JOINERY_MODELS=_read_script(tmp_path, scripted)) as service:
+        _, mapping = await _create_answered_mapping(service)
+        assert set(_get_tiers(mapping)) == {"Item No.", "Product Name"}
         assert [one["column"] for one in mapping["unmapped"]] == ["Zorbvane"]
 
 
@@ -118,15 +118,15 @@ async def test_prompt_injection_in_headers_and_values_has_no_effect(tmp_path: Pa
     for number, scripted in enumerate((_scripted_answer(0, "title"), _scripted_answer(2, "cost"))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        async with open_service(folder, JOINERY_MODELS=_script(folder, scripted)) as service:
-            _, mapping = await _answered_mapping(service, injected.encode())
-            assert _tiers(mapping)["Item No."] == ("sku", "built_in") and "model" not in str(_tiers(mapping))
+        async with open_service(folder, JOINERY_MODELS=_read_script(folder, scripted)) as service:
+            _, mapping = await _create_answered_mapping(service, injected.encode())
+            assert _get_tiers(mapping)["Item No."] == ("sku", "built_in") and "model" not in str(_get_tiers(mapping))
 
 
 @pytest.mark.asyncio
-async def test_a_model_that_comes_later_keeps_no_run_waiting(tmp_path: Path) -> None:
-    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, {"later": 3600})) as service:
-        source, mapping = await _answered_mapping(service)
+async def test_a_model_configured_later_blocks_no_run(tmp_path: Path) -> None:
+    async with open_service(tmp_path, JOINERY_MODELS=_read_script(tmp_path, {"later": 3600})) as service:
+        source, mapping = await _create_answered_mapping(service)
         assert (await service.get_newest_run(source))["status"] == "succeeded" and len(mapping["columns"]) == 2
         confirmed = await service.client.post(f"/v1/mappings/{mapping['id']}/confirm")
         assert confirmed.status == 200, confirmed.body
@@ -141,11 +141,11 @@ async def test_a_model_that_comes_later_keeps_no_run_waiting(tmp_path: Path) -> 
 
 
 @pytest.mark.asyncio
-async def test_a_run_that_stopped_for_its_key_continues_once_the_guess_is_confirmed(tmp_path: Path) -> None:
-    async with open_service(tmp_path, JOINERY_MODELS=_script(tmp_path, _scripted_answer(0, "sku"))) as service:
-        source, mapping = await _answered_mapping(service, b"Zorb,Quix\nA-1,x\nA-2,y\n")
+async def test_a_run_without_key_column_continues_after_confirmation(tmp_path: Path) -> None:
+    async with open_service(tmp_path, JOINERY_MODELS=_read_script(tmp_path, _scripted_answer(0, "sku"))) as service:
+        source, mapping = await _create_answered_mapping(service, b"Zorb,Quix\nA-1,x\nA-2,y\n")
         assert (await service.get_newest_run(source))["status"] == "needs_mapping"
-        assert _tiers(mapping) == {"Zorb": ("sku", "model")}
+        assert _get_tiers(mapping) == {"Zorb": ("sku", "model")}
         assert (await service.client.post(f"/v1/mappings/{mapping['id']}/confirm")).status == 200
         await service.process_lane(source)
         run = await service.get_newest_run(source)
@@ -176,7 +176,7 @@ async def test_a_provider_is_queried_over_http(tmp_path: Path, api: str) -> None
             "JOINERY_MODEL_PRICES": "small-1=250000/2000000",
         }
         async with open_service(tmp_path, **environment) as service:
-            _, mapping = await _answered_mapping(service)
-            assert _tiers(mapping)["Zorbvane"] == ("materials", "model") and server.faults == []
+            _, mapping = await _create_answered_mapping(service)
+            assert _get_tiers(mapping)["Zorbvane"] == ("materials", "model") and server.faults == []
             used = "SELECT model, input_tokens, output_tokens, cost_micros FROM model_uses WHERE org = %s"
             assert await service.fetch_rows(used, service.tenant.org) == [("small-1-2026-08-07", 1001, 40, 331)]

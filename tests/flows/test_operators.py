@@ -19,7 +19,7 @@ from tests.support.forkserver import run_joinery
 from tests.support.operation_table import load_operation_table
 
 
-def _joinery(services: ServiceProcesses, *words: str) -> Any:
+def _run_command(services: ServiceProcesses, *words: str) -> Any:
     """The JSON that a command prints."""
     done = run_joinery(*words, "--json", env=services.env)
     assert done.returncode == 0, done.stderr
@@ -27,17 +27,17 @@ def _joinery(services: ServiceProcesses, *words: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def organisation(services: ServiceProcesses) -> str:
+def organisation_id(services: ServiceProcesses) -> str:
     """One made on the command line."""
-    made = _joinery(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
+    made = _run_command(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
     return str(made["organisation"])
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
-def test_a_members_key(services: ServiceProcesses, organisation: str, role: str) -> None:
+def test_a_members_key(services: ServiceProcesses, organisation_id: str, role: str) -> None:
     email = f"{role}@fjord.example"
-    _joinery(services, "member", "add", "--org", organisation, "--email", email, "--role", role)
-    key = _joinery(services, "key", "create", "--org", organisation, "--mode", "live", "--member", email.upper())
+    _run_command(services, "member", "add", "--org", organisation_id, "--email", email, "--role", role)
+    key = _run_command(services, "key", "create", "--org", organisation_id, "--mode", "live", "--member", email.upper())
     api = ApiClient(services.port, key["secret"])
     for operation in load_operation_table():
         if operation.method == "GET" and not operation.ids:
@@ -49,22 +49,22 @@ def test_a_members_key(services: ServiceProcesses, organisation: str, role: str)
 
 
 def test_a_revoked_key_is_refused_within_a_second_by_every_process(
-    services: ServiceProcesses, organisation: str
+    services: ServiceProcesses, organisation_id: str
 ) -> None:
-    key = _joinery(
-        services, "key", "create", "--org", organisation, "--mode", "test", "--restricted", "--scopes", "org:read"
+    key = _run_command(
+        services, "key", "create", "--org", organisation_id, "--mode", "test", "--restricted", "--scopes", "org:read"
     )
     assert key["secret"].startswith("svc_rk_test_")
     api = ApiClient(services.port, key["secret"])
-    assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
-    _joinery(services, "key", "revoke", "--org", organisation, "--mode", "test", "--key", key["key"])
+    assert api.get("/v1/org")["id"] == organisation_id and api.call("GET", "/v1/products").status == 403
+    _run_command(services, "key", "revoke", "--org", organisation_id, "--mode", "test", "--key", key["key"])
     revoked = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() - revoked < 1.0
         time.sleep(0.02)
 
 
-def _traces(services: ServiceProcesses, *texts: str) -> list[str]:
+def _find_traces(services: ServiceProcesses, *texts: str) -> list[str]:
     """Where any of these texts stands: in whatever column of whatever table, and in the objects' names and bytes."""
     tables = services.fetch_rows(
         "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' ORDER BY 1"
@@ -86,29 +86,29 @@ def _traces(services: ServiceProcesses, *texts: str) -> list[str]:
     return found
 
 
-def test_a_members_token_is_the_person_until_it_is_ended(services: ServiceProcesses, organisation: str) -> None:
-    member = ("--org", organisation, "--email", "scripts@fjord.example")
-    user = _joinery(services, "member", "add", *member, "--role", "viewer")["user"]
-    output = _joinery(services, "token", "create", *member, "--hours", "1")
+def test_a_members_token_acts_as_the_person_until_revoked(services: ServiceProcesses, organisation_id: str) -> None:
+    member = ("--org", organisation_id, "--email", "scripts@fjord.example")
+    user = _run_command(services, "member", "add", *member, "--role", "viewer")["user"]
+    output = _run_command(services, "token", "create", *member, "--hours", "1")
     api = ApiClient(services.port, output["token"])
     assert output["user"] == user and output["token"].startswith("svc_person_")
-    assert [own["id"] for own in api.get("/v1/me/orgs")["data"]] == [organisation]
+    assert [own["id"] for own in api.get("/v1/me/orgs")["data"]] == [organisation_id]
     assert api.call("POST", "/v1/sources", {"name": "A", "kind": "push"}).status == 403, "a viewer writes nothing"
-    (kept,) = _joinery(services, "session", "list", *member[2:])["sessions"]
+    (kept,) = _run_command(services, "session", "list", *member[2:])["sessions"]
     assert kept["session"] == output["session"] and kept["kind"] == "token"
-    assert _joinery(services, "session", "end", *member[2:])["ended"] == 1
+    assert _run_command(services, "session", "end", *member[2:])["ended"] == 1
     ended = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() - ended < 1
         time.sleep(0.05)
-    url = _joinery(services, "session", "link", *member)["url"]
+    url = _run_command(services, "session", "link", *member)["url"]
     assert "/console/link/svc_link_" in url
-    _enter(f"http://127.0.0.1:{services.port}", "/console/link/" + url.rpartition("/")[2])
-    (kept,) = _joinery(services, "session", "list", *member[2:])["sessions"]
+    _follow_sign_in_link(f"http://127.0.0.1:{services.port}", "/console/link/" + url.rpartition("/")[2])
+    (kept,) = _run_command(services, "session", "list", *member[2:])["sessions"]
     assert kept["kind"] == "console"
 
 
-def _enter(address: str, place: str) -> None:
+def _follow_sign_in_link(address: str, place: str) -> None:
     """Press the button of a link's page; it works once."""
     page = urlopen(address + place).read().decode()
     token = re.search(r'name="csrf" value="([^"]*)"', page)
@@ -120,7 +120,7 @@ def _enter(address: str, place: str) -> None:
         urlopen(address + place)
 
 
-def test_who_leaves_leaves_nothing_behind(services: ServiceProcesses) -> None:
+def test_a_deleted_organisation_leaves_no_data(services: ServiceProcesses) -> None:
     stays, leaves = services.create_organisation(), services.create_organisation()
     ids = [leaves.tenant.org, *leaves.organisation.catalogues]
     text = "Quetzalcoatl armchair"
@@ -131,12 +131,12 @@ def test_who_leaves_leaves_nothing_behind(services: ServiceProcesses) -> None:
         one.api.post("/v1/webhook-endpoints", {"url": "https://receiver.example/", "event_types": ["*"]})
         ids += [source] if one is leaves else []
     before = stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]
-    assert _traces(services, text), "it was there"
+    assert _find_traces(services, text), "it was there"
     name = leaves.organisation.name
     refused = run_joinery("org", "delete", "--org", leaves.tenant.org, env=services.env)
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
     out = services.home / "leaves"
-    output = _joinery(services, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
+    output = _run_command(services, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
     files = {file["dataset"]: file for file in output["live"]}
     packed = (out / "live" / "products.jsonl.gz").read_bytes()
     assert (
@@ -145,22 +145,26 @@ def test_who_leaves_leaves_nothing_behind(services: ServiceProcesses) -> None:
     [line] = gzip.decompress(packed).splitlines()
     assert json.loads(line) == leaves.api.get("/v1/products")["data"][0]
     assert files["sources"]["rows"] == files["webhook_endpoints"]["rows"] == 1 and files["audit_events"]["rows"] > 1
-    gone = _joinery(services, "org", "delete", "--org", leaves.tenant.org, "--confirm", name)
+    gone = _run_command(services, "org", "delete", "--org", leaves.tenant.org, "--confirm", name)
     assert gone["rows"]["products"] == 1 and gone["objects"] >= 1
-    assert _traces(services, text, *ids) == []
+    assert _find_traces(services, text, *ids) == []
     assert leaves.api.call("GET", "/v1/org").status == 401
     assert (stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]) == before
 
 
-def test_incidents_from_the_command_line(services: ServiceProcesses, organisation: str) -> None:
-    del organisation
-    made = _joinery(services, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house")
+def test_incidents_are_managed_on_the_command_line(services: ServiceProcesses, organisation_id: str) -> None:
+    del organisation_id
+    made = _run_command(
+        services, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house"
+    )
     api = services.create_organisation().api
     shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
     assert (shown["title"], shown["opened_by"], "closed_at" in shown) == ("Moving house", "operator", False)
-    _joinery(services, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded")
-    assert made["incident"] in [one["incident"] for one in _joinery(services, "incident", "list")["incidents"]]
-    _joinery(services, "incident", "close", made["incident"])
+    _run_command(
+        services, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded"
+    )
+    assert made["incident"] in [one["incident"] for one in _run_command(services, "incident", "list")["incidents"]]
+    _run_command(services, "incident", "close", made["incident"])
     shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
     assert [one["text"] for one in shown["updates"]] == ["Moving house", "Half of it is there.", "Resolved."]
     assert shown["state"] == "operational" and shown["closed_at"]
@@ -168,9 +172,19 @@ def test_incidents_from_the_command_line(services: ServiceProcesses, organisatio
     assert page.status == 200 and b"Moving house" in page.body
 
 
-def test_an_app_on_the_command_line(services: ServiceProcesses, organisation: str) -> None:
-    app = _joinery(
-        services, "app", "create", "--org", organisation, "--kind", "machine", "--name", "Board", "--scopes", "org:read"
+def test_apps_are_managed_on_the_command_line(services: ServiceProcesses, organisation_id: str) -> None:
+    app = _run_command(
+        services,
+        "app",
+        "create",
+        "--org",
+        organisation_id,
+        "--kind",
+        "machine",
+        "--name",
+        "Board",
+        "--scopes",
+        "org:read",
     )
     form = {"grant_type": "client_credentials", **{name: app[name] for name in ("client_id", "client_secret")}}
     body = urlencode(form).encode()
@@ -178,11 +192,11 @@ def test_an_app_on_the_command_line(services: ServiceProcesses, organisation: st
     with urlopen(request) as answer:
         token = json.load(answer)["access_token"]
     api = ApiClient(services.port, token)
-    assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
-    assert [one["client_id"] for one in _joinery(services, "app", "list", "--org", organisation)["apps"]] == [
+    assert api.get("/v1/org")["id"] == organisation_id and api.call("GET", "/v1/products").status == 403
+    assert [one["client_id"] for one in _run_command(services, "app", "list", "--org", organisation_id)["apps"]] == [
         app["client_id"]
     ]
-    _joinery(services, "app", "delete", "--org", organisation, "--app", app["client_id"])
+    _run_command(services, "app", "delete", "--org", organisation_id, "--app", app["client_id"])
     deleted = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() < deleted + 1

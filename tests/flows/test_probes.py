@@ -32,7 +32,7 @@ PRODUCT = {
 
 
 @pytest.fixture
-def vendor() -> Iterator[FeedServer]:
+def vendor_server() -> Iterator[FeedServer]:
     """A site of its own for each test."""
     with serve_feeds() as served:
         served.serve("/robots.txt", b"User-agent: *\nDisallow: /cart\n", content_type="text/plain")
@@ -46,16 +46,16 @@ async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
         yield made
 
 
-def _page(served: FeedServer, path: str, head: str = "", body: str = WORDS, title: str = "Vendor") -> None:
+def _serve_page(served: FeedServer, path: str, head: str = "", body: str = WORDS, title: str = "Vendor") -> None:
     content = f"<!doctype html><title>{title}</title>{head}<body>{body}</body>"
     served.serve(path, content.encode(), content_type="text/html; charset=utf-8")
 
 
-def _json(served: FeedServer, path: str, value: Any) -> None:
+def _serve_json(served: FeedServer, path: str, value: Any) -> None:
     served.serve(path, json.dumps(value).encode(), content_type="application/json")
 
 
-async def probed(service: InProcessService, url: str, **limits: Any) -> Any:
+async def run_probe(service: InProcessService, url: str, **limits: Any) -> Any:
     """The probe of a site, once a worker is done with it."""
     answer = await service.client.post("/v1/source-probes", {"url": url})
     assert answer.status == 202, answer.body
@@ -75,8 +75,10 @@ async def probed(service: InProcessService, url: str, **limits: Any) -> Any:
     return (await service.client.get(f"/v1/source-probes/{answer.json()['id']}")).json()
 
 
-def _shopify(served: FeedServer) -> None:
-    _page(served, "/", '<script src="//cdn.shopify.com/s/a.js"></script>', WORDS + '<a href="/products/oak">Oak</a>')
+def _serve_shopify(served: FeedServer) -> None:
+    _serve_page(
+        served, "/", '<script src="//cdn.shopify.com/s/a.js"></script>', WORDS + '<a href="/products/oak">Oak</a>'
+    )
     variant = {
         "id": 1,
         "title": "Default Title",
@@ -90,16 +92,16 @@ def _shopify(served: FeedServer) -> None:
         "id": 1, "title": "Oak chair", "handle": "oak", "body_html": "<p>Oak</p>", "vendor": "Lindgren", "product_type": "Chairs",
         "tags": [], "options": [{"name": "Title"}], "images": [], "variants": [variant],
     }  # fmt: skip
-    _json(served, "/products.json", {"products": [product]})
-    _json(served, "/meta.json", {"currency": "USD", "published_products_count": 1})
-    _page(served, "/products/oak", f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script>')
+    _serve_json(served, "/products.json", {"products": [product]})
+    _serve_json(served, "/meta.json", {"currency": "USD", "published_products_count": 1})
+    _serve_page(served, "/products/oak", f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script>')
 
 
-async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
-    service: InProcessService, vendor: FeedServer
+async def test_the_proposal_for_a_shop_becomes_a_working_source(
+    service: InProcessService, vendor_server: FeedServer
 ) -> None:
-    _shopify(vendor)
-    probe = await probed(service, vendor.url("/"))
+    _serve_shopify(vendor_server)
+    probe = await run_probe(service, vendor_server.url("/"))
     report = probe["report"]
     assert (probe["status"], probe["livemode"], report["platform"]) == ("succeeded", True, "shopify")
     assert report["feed"] | {"url": "", "fields": []} == {
@@ -108,13 +110,13 @@ async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
     assert report["estimate"]["effort"] == "low" and report["estimate"]["kind"] == "platform_feed"
     assert report["sample"]["coverage"]["gtin"] == 1 and report["sample"]["pages"][0]["products"] == 1
     assert report["disallowed"] == [] and "wall" not in report
-    assert report["requests"] == len(vendor.requests) <= 25
-    assert {request.headers["User-Agent"] for request in vendor.requests} == {"Joinery/0"}
+    assert report["requests"] == len(vendor_server.requests) <= 25
+    assert {request.headers["User-Agent"] for request in vendor_server.requests} == {"Joinery/0"}
     made = await service.client.post("/v1/sources", probe["proposal"])
     assert made.status == 201, made.body
     source = made.json()
     assert (source["connector"], source["config"]["currency"]) == ("shopify", "usd")
-    vendor.pages["/products.json"] = _paged(vendor)
+    vendor_server.pages["/products.json"] = _serve_second_page(vendor_server)
     started = await service.client.post(f"/v1/sources/{source['id']}/runs")
     assert started.status == 202, started.body
     await service.process_lane(source["id"])
@@ -122,7 +124,7 @@ async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 1), run
 
 
-def _paged(vendor: FeedServer) -> Callable[[Any], Any]:
+def _serve_second_page(vendor: FeedServer) -> Callable[[Any], Any]:
     """The shop's list as it has pages: the second one is empty."""
     listed = vendor.pages["/products.json"]
 
@@ -134,12 +136,12 @@ def _paged(vendor: FeedServer) -> Callable[[Any], Any]:
     return page
 
 
-async def test_a_file_is_proposed_as_it_is_and_read(service: InProcessService, vendor: FeedServer) -> None:
-    probe = await probed(
-        service, vendor.serve("/feed.csv", build_catalogue(3), content_type="application/octet-stream")
+async def test_a_file_is_proposed_and_imported(service: InProcessService, vendor_server: FeedServer) -> None:
+    probe = await run_probe(
+        service, vendor_server.serve("/feed.csv", build_catalogue(3), content_type="application/octet-stream")
     )
     assert probe["report"]["estimate"]["kind"] == "file" and probe["report"]["feed"]["products"] == 6
-    assert probe["proposal"]["config"] == {"url": vendor.url("/feed.csv"), "format": "csv"}
+    assert probe["proposal"]["config"] == {"url": vendor_server.url("/feed.csv"), "format": "csv"}
     source = await service.client.post("/v1/sources", probe["proposal"])
     assert source.status == 201, source.body
     assert (await service.client.post(f"/v1/sources/{source.json()['id']}/runs")).status == 202
@@ -148,98 +150,100 @@ async def test_a_file_is_proposed_as_it_is_and_read(service: InProcessService, v
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 3), run
 
 
-async def test_a_woocommerce_shop(service: InProcessService, vendor: FeedServer) -> None:
-    _page(vendor, "/", '<meta name="generator" content="WooCommerce 9.1">')
-    vendor.pages["/wp-json/wc/store/v1/products"] = lambda _: (
+async def test_a_woocommerce_shop(service: InProcessService, vendor_server: FeedServer) -> None:
+    _serve_page(vendor_server, "/", '<meta name="generator" content="WooCommerce 9.1">')
+    vendor_server.pages["/wp-json/wc/store/v1/products"] = lambda _: (
         200, {"Content-Type": "application/json", "X-WP-Total": "77"},
         json.dumps([{"name": "Oak", "sku": "1", "prices": {"price": "19900", "currency_code": "USD"}}]).encode(),
     )  # fmt: skip
-    probe = await probed(service, vendor.url("/"))
+    probe = await run_probe(service, vendor_server.url("/"))
     report = probe["report"]
     assert (report["platform"], report["feed"]["total"]) == ("woocommerce", 77)
     assert (probe["proposal"]["kind"], probe["proposal"]["connector"]) == ("api", "woocommerce")
     assert (await service.client.post("/v1/sources", probe["proposal"])).status == 201
 
 
-async def test_a_magento_shop(service: InProcessService, vendor: FeedServer) -> None:
+async def test_a_magento_shop(service: InProcessService, vendor_server: FeedServer) -> None:
     block = f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script><script type="text/x-magento-init">{{}}</script>'
-    _page(vendor, "/", block)
-    urls = [vendor.url(f"/oak-{number}.html") for number in range(10_000, 10_030)]
+    _serve_page(vendor_server, "/", block)
+    urls = [vendor_server.url(f"/oak-{number}.html") for number in range(10_000, 10_030)]
     listed = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
-    vendor.serve("/sitemap.xml", f"<urlset>{listed}</urlset>".encode(), content_type="text/xml")
+    vendor_server.serve("/sitemap.xml", f"<urlset>{listed}</urlset>".encode(), content_type="text/xml")
     for url in urls:
-        _page(
-            vendor,
+        _serve_page(
+            vendor_server,
             "/" + url.rpartition("/")[2],
             block if not url.endswith("000.html") else '<script type="application/ld+json">{"@type": </script>',
         )
-    report = (await probed(service, vendor.url("/")))["report"]
+    report = (await run_probe(service, vendor_server.url("/")))["report"]
     assert (report["platform"], report["estimate"]["effort"], report["estimate"]["kind"]) == (
         "magento",
         "medium",
         "structured_data",
     )
-    assert report["sitemap"] == {"read": [vendor.url("/sitemap.xml")], "product_pages": 30, "truncated": False}
+    assert report["sitemap"] == {"read": [vendor_server.url("/sitemap.xml")], "product_pages": 30, "truncated": False}
     assert len(report["sample"]["pages"]) == 8 and report["sample"]["malformed_blocks"] == 1
     assert report["sample"]["coverage"]["price"] == 0.88 and report["sample"]["coverage"]["weight"] == 0
 
 
 WALLS = {
-    "bot_challenge": lambda site: _page(site, "/", '<script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>', "", "Just a moment..."),
+    "bot_challenge": lambda site: _serve_page(site, "/", '<script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>', "", "Just a moment..."),
     "login": lambda site: site.fail("/", 302, Location="/account/login"),
-    "geo_block": lambda site: _page(site, "/", "", "<p>This shop is not available in your country.</p>"),
+    "geo_block": lambda site: _serve_page(site, "/", "", "<p>This shop is not available in your country.</p>"),
     "rate_limit": lambda site: site.fail("/", 429, Retry_After="30"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", WALLS)
-async def test_walls(service: InProcessService, vendor: FeedServer, kind: str) -> None:
-    WALLS[kind](vendor)
-    _page(vendor, "/account/login", "", '<input type="password">')
-    probe = await probed(service, vendor.url("/"))
+async def test_access_barriers_are_recognised(service: InProcessService, vendor_server: FeedServer, kind: str) -> None:
+    WALLS[kind](vendor_server)
+    _serve_page(vendor_server, "/account/login", "", '<input type="password">')
+    probe = await run_probe(service, vendor_server.url("/"))
     assert probe["report"]["wall"]["kind"] == kind and "proposal" not in probe
-    assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor.requests) <= 3
+    assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor_server.requests) <= 3
 
 
-async def test_robots_that_forbid_everything(service: InProcessService, vendor: FeedServer) -> None:
-    _shopify(vendor)
-    vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
-    report = (await probed(service, vendor.url("/")))["report"]
+async def test_robots_that_forbid_everything(service: InProcessService, vendor_server: FeedServer) -> None:
+    _serve_shopify(vendor_server)
+    vendor_server.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
+    report = (await run_probe(service, vendor_server.url("/")))["report"]
     assert (report["robots"]["state"], report["estimate"]["effort"]) == ("disallow_all", "infeasible")
-    assert report["disallowed"] == [vendor.url("/")] and [request.path for request in vendor.requests] == [
-        "/robots.txt"
-    ]
+    assert report["disallowed"] == [vendor_server.url("/")] and [
+        request.path for request in vendor_server.requests
+    ] == ["/robots.txt"]
 
 
-async def test_the_crawl_delay_is_kept(service: InProcessService, vendor: FeedServer) -> None:
+async def test_the_crawl_delay_is_kept(service: InProcessService, vendor_server: FeedServer) -> None:
     times: list[float] = []
-    vendor.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2\n", content_type="text/plain")
+    vendor_server.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2\n", content_type="text/plain")
     for path in ("/robots.txt", "/"):
-        answer = vendor.pages.get(path, lambda _: (200, {"Content-Type": "text/html"}, b"<html></html>"))
-        vendor.pages[path] = lambda request, answer=answer: (times.append(time.monotonic()), answer(request))[1]  # type: ignore[misc]
-    report = (await probed(service, vendor.url("/")))["report"]
+        answer = vendor_server.pages.get(path, lambda _: (200, {"Content-Type": "text/html"}, b"<html></html>"))
+        vendor_server.pages[path] = lambda request, answer=answer: (times.append(time.monotonic()), answer(request))[1]  # type: ignore[misc]
+    report = (await run_probe(service, vendor_server.url("/")))["report"]
     assert report["robots"]["crawl_delay_seconds"] == 0.2 and times[1] - times[0] >= 0.2
 
 
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1:{port}/inside", "http://169.254.169.254/latest/meta-data/", "http://[::1]/"]
 )
-async def test_redirects_inside_are_refused(service: InProcessService, vendor: FeedServer, target: str) -> None:
-    vendor.fail("/", 302, Location=target.replace("{port}", str(vendor.port)))
-    probe = await probed(service, vendor.url("/"))
+async def test_redirects_to_private_addresses_are_refused(
+    service: InProcessService, vendor_server: FeedServer, target: str
+) -> None:
+    vendor_server.fail("/", 302, Location=target.replace("{port}", str(vendor_server.port)))
+    probe = await run_probe(service, vendor_server.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
-    assert not any(request.path == "/inside" for request in vendor.requests)
+    assert not any(request.path == "/inside" for request in vendor_server.requests)
     assert any("is not public" in note or "is not permitted" in note for note in probe["report"]["notes"])
 
 
-async def test_endless_redirects(service: InProcessService, vendor: FeedServer) -> None:
+async def test_endless_redirects(service: InProcessService, vendor_server: FeedServer) -> None:
     for number in range(30):
-        vendor.fail(f"/{number}", 302, Location=f"/{number + 1}")
-    report = (await probed(service, vendor.url("/0")))["report"]
+        vendor_server.fail(f"/{number}", 302, Location=f"/{number + 1}")
+    report = (await run_probe(service, vendor_server.url("/0")))["report"]
     assert any("redirects more than 5 times" in note for note in report["notes"]) and report["requests"] <= 12
 
 
-def _endless(handler: BaseHTTPRequestHandler) -> None:
+def _send_endlessly(handler: BaseHTTPRequestHandler) -> None:
     handler.send_response(200)
     handler.send_header("Content-Type", "text/html")
     handler.send_header("Content-Length", str(1 << 30))
@@ -251,7 +255,7 @@ def _endless(handler: BaseHTTPRequestHandler) -> None:
         pass
 
 
-def _dripping(handler: BaseHTTPRequestHandler) -> None:
+def _send_slowly(handler: BaseHTTPRequestHandler) -> None:
     handler.send_response(200)
     handler.send_header("Content-Type", "text/html")
     handler.end_headers()
@@ -264,40 +268,40 @@ def _dripping(handler: BaseHTTPRequestHandler) -> None:
         pass
 
 
-def _closing(handler: BaseHTTPRequestHandler) -> None:
+def _close_early(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.close()
 
 
-@pytest.mark.parametrize("harm", [_endless, _dripping, _closing])
-async def test_pages_that_never_end_drip_or_break_off(
-    service: InProcessService, vendor: FeedServer, harm: Callable[[Any], None]
+@pytest.mark.parametrize("harm", [_send_endlessly, _send_slowly, _close_early])
+async def test_endless_slow_and_truncated_pages(
+    service: InProcessService, vendor_server: FeedServer, harm: Callable[[Any], None]
 ) -> None:
-    vendor.raw["/"] = harm
-    probe = await probed(service, vendor.url("/"))
+    vendor_server.raw["/"] = harm
+    probe = await run_probe(service, vendor_server.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
 
 
-async def test_text_that_is_broken_is_kept_out_of_the_database_whole(
-    service: InProcessService, vendor: FeedServer
-) -> None:
-    vendor.serve(
+async def test_invalid_characters_are_not_stored(service: InProcessService, vendor_server: FeedServer) -> None:
+    vendor_server.serve(
         "/robots.txt",
         b"Sitemap: http://127.0.0.2/\x00\xff\xed\xa0\x80.xml\nUser-agent: *\nAllow: /\n",
         content_type="text/plain",
     )
-    vendor.serve(
+    vendor_server.serve(
         "/",
         b'<html><title>\x00\xff\xfe</title><a href="/products/\x00\xed\xa0\x80">x</a>' + b"\x00" * 50,
         content_type="text/html; charset=utf-7",
     )
-    _json(vendor, "/products.json", {"products": [{"variants": [], "ti\u0000tle\ud800": "x", "a": "\ud800"}]})
-    probe = await probed(service, vendor.url("/"))
+    _serve_json(
+        vendor_server, "/products.json", {"products": [{"variants": [], "ti\u0000tle\ud800": "x", "a": "\ud800"}]}
+    )
+    probe = await run_probe(service, vendor_server.url("/"))
     assert probe["status"] == "succeeded", probe
 
 
-async def test_a_probe_of_what_is_not_there(service: InProcessService, vendor: FeedServer) -> None:
+async def test_an_unknown_probe_is_not_found(service: InProcessService, vendor_server: FeedServer) -> None:
     answer = await service.client.post("/v1/source-probes", {"url": "http://127.0.0.1:1/"})
     assert (answer.status, answer.code) == (422, "unprocessable")
-    vendor.raw["/robots.txt"] = _closing
-    probe = await probed(service, vendor.url("/"))
+    vendor_server.raw["/robots.txt"] = _close_early
+    probe = await run_probe(service, vendor_server.url("/"))
     assert probe["status"] == "failed" and probe["failure"]["code"] == "fetch_failed" and "report" not in probe

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.asyncio
 HEADERS = ("SKU", "Title", "Price", "Qty")
 
 
-def _problems(run: Any) -> list[tuple[Any, ...]]:
+def _list_problems(run: Any) -> list[tuple[Any, ...]]:
     return [(problem["external_id"], problem["line"], problem["column"]) for problem in run["problems"]]
 
 
-async def test_problems_of_rows_that_did_not_change(tmp_path: Path) -> None:
+async def test_problems_of_unchanged_rows_remain(tmp_path: Path) -> None:
     rows = [
         ("A-1", "Oak chair", "499.00", 4),
         ("A-2", "Ash chair", "a few", 4),
@@ -26,18 +26,18 @@ async def test_problems_of_rows_that_did_not_change(tmp_path: Path) -> None:
         first = await desk.import_file(build_csv(HEADERS, list(rows)))
         source = first["source"]
         expected = [("A-2", 3, "Price"), ("A-3", 4, "Qty")]
-        assert sorted(_problems(first)) == expected
+        assert sorted(_list_problems(first)) == expected
         again = await desk.import_file(build_csv(HEADERS, list(rows)), source)
         assert (again["stats"]["unchanged_feed"], again["stats"]["problems"]) == (1, 2)
-        assert sorted(_problems(again)) == expected
+        assert sorted(_list_problems(again)) == expected
         moved = await desk.import_file(build_csv(HEADERS, [("A-0", "Teak chair", "7.00", 1), *rows]), source)
         assert (moved["stats"]["unchanged"], moved["stats"]["problems"]) == (3, 2)
-        assert sorted(_problems(moved)) == [("A-2", 4, "Price"), ("A-3", 5, "Qty")]
+        assert sorted(_list_problems(moved)) == [("A-2", 4, "Price"), ("A-3", 5, "Qty")]
         mended = await desk.import_file(build_csv(HEADERS, [rows[0], ("A-2", "Ash chair", "5.00", 4), rows[2]]), source)
-        assert _problems(mended) == [("A-3", 4, "Qty")]
+        assert _list_problems(mended) == [("A-3", 4, "Qty")]
 
 
-async def test_problems_of_a_stock_sheet(tmp_path: Path) -> None:
+async def test_problems_of_a_stock_sheet_remain(tmp_path: Path) -> None:
     async with open_service(tmp_path) as desk:
         run = await desk.import_file(build_csv(HEADERS, [(f"A-{n}", f"Chair {n}", "4.00", 1) for n in range(3)]))
         source = run["source"]

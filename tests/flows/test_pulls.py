@@ -10,7 +10,7 @@ from tests.flows.feeds import FeedRequest, FeedServer, Reply, build_catalogue, b
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 
-def _source(tenancy: Tenancy, url: str, **config: Any) -> str:
+def _create_source(tenancy: Tenancy, url: str, **config: Any) -> str:
     return tenancy.api.create_source("url", config={"url": url, "currency": "usd", **config})
 
 
@@ -18,7 +18,7 @@ def test_an_unchanged_feed_is_requested_conditionally(
     services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer
 ) -> None:
     api, path = fjord.api, "/conditional.csv"
-    source = _source(fjord, feeds.serve(path, build_catalogue(4), etag='"v1"'))
+    source = _create_source(fjord, feeds.serve(path, build_catalogue(4), etag='"v1"'))
     first = api.pull(source)
     assert (first["status"], first["trigger"], first["stats"]["products_created"]) == ("succeeded", "manual", 4)
     second = api.pull(source)
@@ -32,10 +32,10 @@ def test_an_unchanged_feed_is_requested_conditionally(
     assert third["stats"]["offers_changed"] == 8 and "unchanged_feed" not in third["stats"]
 
 
-def test_another_setting_reads_the_same_bytes_again(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_changed_settings_reimport_the_same_file(fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     url = feeds.serve("/settings.csv", build_catalogue(3), etag='"v1"')
-    source = _source(fjord, url)
+    source = _create_source(fjord, url)
     api.pull(source)
     api.patch_source(source, config={"url": url, "currency": "eur"})
     run = api.pull(source)
@@ -44,16 +44,16 @@ def test_another_setting_reads_the_same_bytes_again(fjord: Tenancy, feeds: FeedS
 
 
 def test_the_same_bytes_without_an_etag_end_the_run_early(fjord: Tenancy, feeds: FeedServer) -> None:
-    source = _source(fjord, feeds.serve("/plain.csv", build_catalogue(3)))
+    source = _create_source(fjord, feeds.serve("/plain.csv", build_catalogue(3)))
     fjord.api.pull(source)
     assert fjord.api.pull(source)["stats"]["unchanged_feed"] == 1
 
 
 def test_redirects_are_followed(fjord: Tenancy, feeds: FeedServer) -> None:
     feeds.serve("/there.csv", build_catalogue(2))
-    source = _source(fjord, feeds.fail("/here.csv", 302, Location="/there.csv"))
+    source = _create_source(fjord, feeds.fail("/here.csv", 302, Location="/there.csv"))
     assert fjord.api.pull(source)["stats"]["products_created"] == 2
-    ring = _source(fjord, feeds.fail("/ring.csv", 302, Location="/ring.csv"))
+    ring = _create_source(fjord, feeds.fail("/ring.csv", 302, Location="/ring.csv"))
     run = fjord.api.pull(ring)
     assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed")
     assert feeds.count("/ring.csv") == 6
@@ -69,7 +69,7 @@ def test_a_busy_source_is_retried_after_its_delay(fjord: Tenancy, feeds: FeedSer
 
     feeds.pages["/busy.csv"] = busy
     api = fjord.api
-    run = api.post(f"/v1/sources/{_source(fjord, feeds.url('/busy.csv'))}/runs", expect=202)
+    run = api.post(f"/v1/sources/{_create_source(fjord, feeds.url('/busy.csv'))}/runs", expect=202)
     waiting = api.wait_for_run(run["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
     assert waiting["status"] == "waiting"
     assert (waiting["waiting"]["reason"], waiting["waiting"]["attempt"]) == ("rate_limited", 1)
@@ -78,43 +78,43 @@ def test_a_busy_source_is_retried_after_its_delay(fjord: Tenancy, feeds: FeedSer
 
 
 @pytest.fixture
-def apart() -> Iterator[FeedServer]:
+def separate_feeds() -> Iterator[FeedServer]:
     """A server of its own, as a host that asks to be left alone is."""
     with serve_feeds() as served:
         yield served
 
 
-def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, apart: FeedServer) -> None:
-    apart.fail("/later.csv", 503, Retry_After="60")
-    source = _source(fjord, apart.url("/later.csv"))
+def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, separate_feeds: FeedServer) -> None:
+    separate_feeds.fail("/later.csv", 503, Retry_After="60")
+    source = _create_source(fjord, separate_feeds.url("/later.csv"))
     first = fjord.api.post(f"/v1/sources/{source}/runs")
     second = fjord.api.call("POST", f"/v1/sources/{source}/runs")
     assert (second.status, second.code) == (409, "conflict") and first["id"] in second.json()["detail"]
 
 
 def test_a_host_that_sends_retry_after_is_not_requested(
-    services: ServiceProcesses, fjord: Tenancy, apart: FeedServer
+    services: ServiceProcesses, fjord: Tenancy, separate_feeds: FeedServer
 ) -> None:
     """By all sources of the organisation; what signs in is known by its account, whose limit is its own."""
-    apart.fail("/busy.csv", 429, Retry_After="12")
-    apart.serve("/other.csv", build_catalogue(1))
-    api, url = fjord.api, apart.url("/other.csv")
-    busy = api.post(f"/v1/sources/{_source(fjord, apart.url('/busy.csv'))}/runs")
+    separate_feeds.fail("/busy.csv", 429, Retry_After="12")
+    separate_feeds.serve("/other.csv", build_catalogue(1))
+    api, url = fjord.api, separate_feeds.url("/other.csv")
+    busy = api.post(f"/v1/sources/{_create_source(fjord, separate_feeds.url('/busy.csv'))}/runs")
     api.wait_for_run(busy["id"], lambda found: found["status"] == "waiting")
-    apart.serve("/busy.csv", build_catalogue(1))
-    other = api.post(f"/v1/sources/{_source(fjord, url)}/runs")
+    separate_feeds.serve("/busy.csv", build_catalogue(1))
+    other = api.post(f"/v1/sources/{_create_source(fjord, url)}/runs")
     waiting = api.wait_for_run(other["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
     assert (waiting["status"], waiting["waiting"]["reason"]) == ("waiting", "retry")
-    assert apart.count("/other.csv") == 0, "it was not asked"
-    signed = _source(fjord, url)
+    assert separate_feeds.count("/other.csv") == 0, "it was not asked"
+    signed = _create_source(fjord, url)
     api.call("PUT", f"/v1/sources/{signed}/credentials", {"credentials": {"token": "an-account-of-its-own"}})
     assert api.pull(signed)["status"] == "succeeded"
     elm = services.create_organisation()
-    assert elm.api.pull(_source(elm, url))["status"] == "succeeded", "nobody waits for what others were asked"
+    assert elm.api.pull(_create_source(elm, url))["status"] == "succeeded", "nobody waits for what others were asked"
     assert api.wait_for_end(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
 
 
-def test_validators_of_a_feed_are_kept_when_a_response_omits_them(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_validators_remain_when_a_response_omits_them(fjord: Tenancy, feeds: FeedServer) -> None:
     path, stated = "/terse.csv", {"Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
 
     def answer(request: FeedRequest) -> Reply:
@@ -123,40 +123,40 @@ def test_validators_of_a_feed_are_kept_when_a_response_omits_them(fjord: Tenancy
         return 200, {"Content-Type": "text/csv", **stated}, build_catalogue(2)
 
     feeds.pages[path] = answer
-    source = _source(fjord, feeds.url(path))
+    source = _create_source(fjord, feeds.url(path))
     runs = [fjord.api.pull(source) for _ in range(4)]
     assert [run["stats"].get("unchanged_feed", 0) for run in runs] == [0, 1, 1, 1]
     sent = [request.headers.get("If-Modified-Since") for request in feeds.requests if request.path == path]
     assert sent == [None, *[stated["Last-Modified"]] * 3]
 
 
-def test_stock_is_pulled_apart(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_stock_is_pulled_separately(fjord: Tenancy, feeds: FeedServer) -> None:
     url, below = (
         feeds.serve("/all.csv", build_catalogue(3)),
         feeds.serve("/stock.csv", build_stock_sheet(3, quantity=2)),
     )
-    source = _source(fjord, url, stock_url=below)
+    source = _create_source(fjord, url, stock_url=below)
     fjord.api.pull(source)
     run = fjord.api.pull(source, stream="stock")
     assert (run["stream"], run["stats"]["offers_changed"]) == ("stock", 6)
     assert {offer["availability"] for offer in fjord.api.list_all("/v1/offers")} == {"low_stock"}
     shop = fjord.api.create_source("url", config={"url": url, "platform": "shopify", "currency": "usd"})
-    without = _source(fjord, url)
+    without = _create_source(fjord, url)
     for other in (shop, without):
         assert fjord.api.call("POST", f"/v1/sources/{other}/runs", {"stream": "stock"}).status == 422
 
 
-def test_trying_a_source_out_stores_nothing(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_a_source_test_stores_nothing(services: ServiceProcesses, fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
-    good = api.post(f"/v1/sources/{_source(fjord, feeds.serve('/try.csv', build_catalogue(9)))}/test")
+    good = api.post(f"/v1/sources/{_create_source(fjord, feeds.serve('/try.csv', build_catalogue(9)))}/test")
     assert (good["ok"], good["status"], len(good["sample"])) == (True, 200, 5)
-    bad = api.post(f"/v1/sources/{_source(fjord, feeds.fail('/gone.csv', 500))}/test")
+    bad = api.post(f"/v1/sources/{_create_source(fjord, feeds.fail('/gone.csv', 500))}/test")
     assert bad["ok"] is False and bad["failure"]["code"] == "fetch_failed"
     assert api.list_all("/v1/products") == []
     assert services.fetch_value("SELECT count(*) FROM runs WHERE org = %(org)s", org=fjord.tenant.org) == 0
 
 
-def _shop(number: int) -> Any:
+def _build_shop_page(number: int) -> Any:
     variants = [
         {"id": number * 10 + size, "title": f"Size {size}", "option1": f"Size {size}", "sku": f"SH-{number}-{size}",
          "price": "249.00", "compare_at_price": "299.00", "available": size == 0, "grams": 12000}
@@ -170,7 +170,7 @@ def _shop(number: int) -> Any:
 
 
 def test_a_shop_is_read_page_by_page(fjord: Tenancy, feeds: FeedServer) -> None:
-    everything = [_shop(number) for number in range(1, 521)]
+    everything = [_build_shop_page(number) for number in range(1, 521)]
 
     def page(request: FeedRequest) -> Reply:
         size, number = int(request.query["limit"][0]), int(request.query["page"][0])

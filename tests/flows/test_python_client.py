@@ -33,7 +33,7 @@ def client(proxy: FaultyProxy, fjord: Tenancy) -> Iterator[Any]:
         yield made
 
 
-def test_the_server_serves_what_is_shipped(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_the_server_serves_the_distributed_client(services: ServiceProcesses, fjord: Tenancy) -> None:
     for name in FILE_NAMES:
         answer = fjord.api.send("GET", f"/docs/clients/{name}")
         assert answer.status == 200 and len(answer.body) == int(answer.headers["content-length"]) > 10_000
@@ -45,7 +45,7 @@ def test_the_server_serves_what_is_shipped(services: ServiceProcesses, fjord: Te
     assert fjord.api.send("GET", f"/docs/clients/{WHEEL}x").status == 404
 
 
-def test_a_lost_response_is_retried_and_nothing_is_done_twice(client: Any, proxy: FaultyProxy) -> None:
+def test_a_lost_response_is_retried_without_repeated_effects(client: Any, proxy: FaultyProxy) -> None:
     proxy.faults += [Fault(late=True), Fault(), Fault(503, {"Retry-After": "1"})]
     started = time.monotonic()
     made = client.sources.create({"name": "A source", "kind": "push"})
@@ -54,7 +54,7 @@ def test_a_lost_response_is_retried_and_nothing_is_done_twice(client: Any, proxy
     assert len(keys) == 4 and len(set(keys)) == 1
 
 
-def test_a_refusal_is_waited_out_for_its_retry_after(client: Any, proxy: FaultyProxy) -> None:
+def test_a_refused_request_is_retried_after_the_stated_delay(client: Any, proxy: FaultyProxy) -> None:
     proxy.faults += [Fault(429, {"Retry-After": "1"}, "rate_limited"), Fault(502), Fault()]
     started = time.monotonic()
     assert client.orgs.get()["object"] == "organisation"
@@ -73,7 +73,7 @@ def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(client: Any, 
     assert not caught.value.maybe_done
 
 
-def test_dry_runs_and_explanations_do_nothing(client: Any) -> None:
+def test_dry_runs_and_previews_change_nothing(client: Any) -> None:
     body = {"name": "A source", "kind": "push"}
     assert client.sources.create(body, dry_run=True)["object"] == "source"
     preview = client.sources.create(body, explain=True)
@@ -104,7 +104,7 @@ def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, services: S
         nobody.orgs.get()
 
 
-def test_lists_are_read_to_their_end_both_ways(client: Any, proxy: FaultyProxy) -> None:
+def test_lists_are_read_completely_in_both_directions(client: Any, proxy: FaultyProxy) -> None:
     made = [client.sources.create({"name": f"Source {number}", "kind": "push"})["id"] for number in range(7)]
     proxy.seen.clear()
     assert [one["id"] for one in client.sources.list(limit=3)] == made[::-1]
@@ -117,7 +117,7 @@ def test_lists_are_read_to_their_end_both_ways(client: Any, proxy: FaultyProxy) 
     assert [one["id"] for one in client.sources.list(starting_after=second)] == made[:4][::-1]
 
 
-def test_a_file_is_handed_in_and_its_run_awaited(client: Any, proxy: FaultyProxy, tmp_path: Path) -> None:
+def test_a_file_is_uploaded_and_its_run_awaited(client: Any, proxy: FaultyProxy, tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
     path.write_bytes(build_catalogue(5))
     source = client.sources.create({"name": "Files", "kind": "file", "config": {"currency": "usd"}})["id"]
@@ -127,7 +127,7 @@ def test_a_file_is_handed_in_and_its_run_awaited(client: Any, proxy: FaultyProxy
     assert len(list(client.products.list(source=source, limit=2))) == 5
 
 
-def test_the_awaited_client_does_the_same(proxy: FaultyProxy, fjord: Tenancy, tmp_path: Path) -> None:
+def test_the_async_client_behaves_alike(proxy: FaultyProxy, fjord: Tenancy, tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
     path.write_bytes(build_catalogue(5))
 
@@ -153,7 +153,7 @@ def test_the_awaited_client_does_the_same(proxy: FaultyProxy, fjord: Tenancy, tm
     assert sources == [source] and figures == ["succeeded", 5, 5]
 
 
-def test_a_place_is_kept_once_a_page_was_worked_on(client: Any, tmp_path: Path) -> None:
+def test_a_cursor_is_saved_after_a_page_was_processed(client: Any, tmp_path: Path) -> None:
     source = client.sources.create({"name": "Pushed", "kind": "push", "config": {"currency": "usd"}})["id"]
     run = client.runs.push(source, {"records": [build_record(f"a{number}") for number in range(4)]})
     assert client.runs.wait(run["id"], timeout=30)["status"] == "succeeded"
@@ -169,14 +169,14 @@ def test_a_place_is_kept_once_a_page_was_worked_on(client: Any, tmp_path: Path) 
         next(iter(client.changes.follow("no cursor")))
 
 
-def test_followers_that_are_killed_miss_nothing(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
+def test_killed_followers_miss_no_event(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
     """A short one; tests/clients does it longer, with the packages installed, in both languages."""
     argv = (sys.executable, str(ROOT / "tests" / "clients" / "following.py"))
     package = str(Path(import_client().__file__).parents[1])
     follow_across_kills(services, fjord, argv, tmp_path, kills=3, wanted=150, PYTHONPATH=package)
 
 
-def test_a_webhook_of_ours_is_verified_and_others_are_not() -> None:
+def test_only_signed_webhooks_are_verified() -> None:
     package = import_client()
     old, new = "whsec_" + "b2xk" * 8, "whsec_" + "bmV3" * 8
     body = json.dumps({"type": "offer.changed", "name": "Möbel"}, ensure_ascii=False).encode()

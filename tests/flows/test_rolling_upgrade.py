@@ -54,7 +54,7 @@ class Release:
         return process
 
 
-class Load:
+class RequestLoad:
     """Mixed requests at a steady rate, repeated at the next API if a connection fails.
 
     Writes carry an Idempotency-Key, so that they can be repeated as the API clients do: a server that stops closes a
@@ -69,7 +69,7 @@ class Load:
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(8)]
 
-    def __enter__(self) -> "Load":
+    def __enter__(self) -> "RequestLoad":
         for thread in self._threads:
             thread.start()
         return self
@@ -134,7 +134,7 @@ def test_no_request_fails_while_a_release_replaces_the_last_one(
     worker = old.command("worker")
     tenancy = services.create_organisation()
     source = tenancy.api.create_source("push", config={"currency": "usd"})
-    with Load(ports, str(tenancy.api.secret), source) as load:
+    with RequestLoad(ports, str(tenancy.api.secret), source) as load:
         time.sleep(1)
         new.migrate()
         seen = sum(load.outcomes.values())

@@ -42,41 +42,41 @@ class Follower(threading.Thread):
             return
 
 
-class Watch(threading.Thread):
+class MemoryMonitor(threading.Thread):
     """The most memory that a process has while it is looked at."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
-        self.pid, self.over = pid, threading.Event()
-        self.before = self.peak = self.now()
+        self.pid, self.stopped = pid, threading.Event()
+        self.before = self.peak = self.measure()
         self.start()
 
-    def now(self) -> int:
+    def measure(self) -> int:
         """Bytes that the process holds."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * 4096
 
     def run(self) -> None:
         """Look every few milliseconds."""
-        while not self.over.wait(0.005):
-            self.peak = max(self.peak, self.now())
+        while not self.stopped.wait(0.005):
+            self.peak = max(self.peak, self.measure())
 
 
 @contextmanager
-def followed(services: ServiceProcesses, tenancy: Tenancy) -> Iterator[tuple[Watch, list[Follower]]]:
+def follow_streams(services: ServiceProcesses, tenancy: Tenancy) -> Iterator[tuple[MemoryMonitor, list[Follower]]]:
     """Fifty streams of the tenant, and a watch on the API's memory once they are open."""
     assert tenancy.api.secret is not None
     followers = [Follower(services.port, tenancy.api.secret) for _ in range(FOLLOWERS)]
-    watch = Watch(next(process for process in services.processes if process.args[-1] == "api").pid)
+    watch = MemoryMonitor(next(process for process in services.processes if process.args[-1] == "api").pid)
     try:
         yield watch, followers
     finally:
-        watch.over.set()
+        watch.stopped.set()
         for follower in followers:
             follower.socket.shutdown(socket.SHUT_RDWR)
 
 
-def _hostile(shift: int) -> bytes:
+def _build_hostile_rows(shift: int) -> bytes:
     """Rows of JSON, whose cells are lists as long as cells may be."""
     wide = {
         "tags": [f"tag{number + shift}" for number in range(4_900)],
@@ -94,12 +94,16 @@ def _hostile(shift: int) -> bytes:
     return json.dumps(rows).encode()
 
 
-def test_hostile_rows_are_bounded_and_reported(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_hostile_rows_are_truncated_and_reported(services: ServiceProcesses, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("file", config={"format": "json", "currency": "usd"})
-    with followed(services, fjord) as (watch, followers):
-        first = api.wait_for_end(api.upload_file(source, _hostile(0), "feed.json", "application/json"), within=180)
-        second = api.wait_for_end(api.upload_file(source, _hostile(7), "feed.json", "application/json"), within=180)
+    with follow_streams(services, fjord) as (watch, followers):
+        first = api.wait_for_end(
+            api.upload_file(source, _build_hostile_rows(0), "feed.json", "application/json"), within=180
+        )
+        second = api.wait_for_end(
+            api.upload_file(source, _build_hostile_rows(7), "feed.json", "application/json"), within=180
+        )
         written = services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org)
         wait_until(lambda: all(one.events >= written or not one.is_alive() for one in followers), "all is told", 60)
         growth = watch.peak - watch.before
@@ -130,17 +134,19 @@ def test_hostile_rows_are_bounded_and_reported(services: ServiceProcesses, fjord
     assert len(deep["variants"]) == MAX_IMPORTED_VARIANTS
     (offer,) = api.get("/v1/offers", product=wide["id"])["data"]
     assert (offer["product_title"], offer["variant_sku"]) == ("Wide", "w-1")
-    again = api.wait_for_end(api.upload_file(source, _hostile(7), "feed.json", "application/json"), within=180)
+    again = api.wait_for_end(
+        api.upload_file(source, _build_hostile_rows(7), "feed.json", "application/json"), within=180
+    )
     assert again["stats"].get("unchanged_feed") or not again["stats"].get("products_changed")
     assert services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
 
 
 @pytest.mark.soak
-def test_pushes_one_after_another_are_bounded(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_successive_pushes_are_truncated(services: ServiceProcesses, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("push")
     texts = ["x" * 400 + str(number) for number in range(200)]
-    with followed(services, fjord) as (watch, _):
+    with follow_streams(services, fjord) as (watch, _):
         for push in range(7):
             variants = [{"external_id": f"v-{push}-{number}"} for number in range(1_000)]
             product = {"external_id": "p-1", "title": "Many", "features": texts, "tags": [*texts, str(push)][1:]}

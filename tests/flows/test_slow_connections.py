@@ -14,7 +14,7 @@ HELD_UP = 20.0
 
 
 @pytest.fixture
-def lines() -> Iterator[list[socket.socket]]:
+def connections() -> Iterator[list[socket.socket]]:
     """Connections, closed in the end."""
     made: list[socket.socket] = []
     yield made
@@ -22,14 +22,14 @@ def lines() -> Iterator[list[socket.socket]]:
         line.close()
 
 
-def dial(services: ServiceProcesses, head: str) -> socket.socket:
+def open_connection(services: ServiceProcesses, head: str) -> socket.socket:
     """A connection on which that much was sent."""
     line = socket.create_connection(("127.0.0.1", services.port), timeout=10)
     line.sendall(head.replace("\n", "\r\n").encode())
     return line
 
 
-def posting(tenancy: Tenancy, path: str, length: int, number: int = 0) -> str:
+def build_post_head(tenancy: Tenancy, path: str, length: int, number: int = 0) -> str:
     """The head of a POST whose body is still to come."""
     return (
         f"POST {path} HTTP/1.1\nHost: x\nAuthorization: Bearer {tenancy.api.secret}\nContent-Type: application/json\n"
@@ -37,7 +37,7 @@ def posting(tenancy: Tenancy, path: str, length: int, number: int = 0) -> str:
     )
 
 
-def answered(line: socket.socket, within: float = 0.0) -> str | None:
+def read_status_line(line: socket.socket, within: float = 0.0) -> str | None:
     """The status line, if there is one by now."""
     line.settimeout(within or 0.001)
     try:
@@ -48,7 +48,7 @@ def answered(line: socket.socket, within: float = 0.0) -> str | None:
         return "closed"
 
 
-def slowest(tenancy: Tenancy, count: int = 40) -> float:
+def measure_slowest_read(tenancy: Tenancy, count: int = 40) -> float:
     """The longest of that many reads, all of which must be well."""
     longest = 0.0
     for _ in range(count):
@@ -58,66 +58,74 @@ def slowest(tenancy: Tenancy, count: int = 40) -> float:
     return longest
 
 
-def trickle(lines: list[socket.socket]) -> None:
+def send_slowly(lines: list[socket.socket]) -> None:
     for line in lines:
         with contextlib.suppress(OSError):
             line.send(b" ")
 
 
-def test_slow_bodies_of_one_tenant_shed_no_other(services: ServiceProcesses, lines: list[socket.socket]) -> None:
+def test_slow_bodies_of_one_tenant_do_not_affect_others(
+    services: ServiceProcesses, connections: list[socket.socket]
+) -> None:
     slow, reader, writer = (
         services.create_organisation(),
         services.create_organisation(plan="standard"),
         services.create_organisation(),
     )
     for number in range(500):
-        lines.append(dial(services, posting(slow, "/v1/sources", 1000, number)))
+        connections.append(open_connection(services, build_post_head(slow, "/v1/sources", 1000, number)))
         if number % 100 == 0:
-            trickle(lines)
+            send_slowly(connections)
     time.sleep(0.5)
     for _ in range(3):
-        trickle(lines)
-        assert slowest(reader) < HELD_UP
-        assert slowest(slow) < HELD_UP, "its own reads go on as well"
+        send_slowly(connections)
+        assert measure_slowest_read(reader) < HELD_UP
+        assert measure_slowest_read(slow) < HELD_UP, "its own reads go on as well"
         assert writer.api.create_source("push")
-    statuses = [answered(line) for line in lines]
+    statuses = [read_status_line(line) for line in connections]
     refused = [status for status in statuses if status is not None]
     assert len(statuses) - len(refused) <= 64, "only so many of one organisation may be open"
     assert set(refused) <= {"HTTP/1.1 429 ", "closed"}
 
 
-def test_trickled_bodies_end(services: ServiceProcesses, lines: list[socket.socket]) -> None:
+def test_slow_bodies_are_ended(services: ServiceProcesses, connections: list[socket.socket]) -> None:
     """Byte by byte, or not at all: it is told, and the connection ends."""
     slow = services.create_organisation()
-    lines += [dial(services, posting(slow, "/v1/sources", 100_000, number)) for number in range(10)]
+    connections += [
+        open_connection(services, build_post_head(slow, "/v1/sources", 100_000, number)) for number in range(10)
+    ]
     first: dict[int, str] = {}
 
     def over() -> bool:
-        trickle(lines[:5])
-        for index, line in enumerate(lines):
-            if index not in first and (status := answered(line)):
+        send_slowly(connections[:5])
+        for index, line in enumerate(connections):
+            if index not in first and (status := read_status_line(line)):
                 first[index] = status
-        return len(first) == len(lines)
+        return len(first) == len(connections)
 
     wait_until(over, "every body is given up", within=30, every=0.5)
     assert set(first.values()) == {"HTTP/1.1 400 "}
 
 
-def test_connections_without_a_credential(
-    services: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+def test_anonymous_connections_do_not_affect_others(
+    services: ServiceProcesses, fjord: Tenancy, connections: list[socket.socket]
 ) -> None:
     """Heads that never end, bodies that nobody asked for, bodies of nobody: the others read on."""
     for number in range(150):
-        lines.append(dial(services, "GET /v1/products HTTP/1.1\nHost: x\n"))
-        lines.append(dial(services, f"POST /v1/sources HTTP/1.1\nHost: x\nContent-Length: 1000{number}\n\nx"))
-        lines.append(dial(services, "POST /docs HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n"))
-    assert slowest(fjord) < HELD_UP
-    wait_until(lambda: all(answered(line) for line in lines) or None, "all are ended", within=30, every=0.5)
-    assert slowest(fjord) < HELD_UP
+        connections.append(open_connection(services, "GET /v1/products HTTP/1.1\nHost: x\n"))
+        connections.append(
+            open_connection(services, f"POST /v1/sources HTTP/1.1\nHost: x\nContent-Length: 1000{number}\n\nx")
+        )
+        connections.append(open_connection(services, "POST /docs HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n"))
+    assert measure_slowest_read(fjord) < HELD_UP
+    wait_until(
+        lambda: all(read_status_line(line) for line in connections) or None, "all are ended", within=30, every=0.5
+    )
+    assert measure_slowest_read(fjord) < HELD_UP
 
 
-def test_uploads_that_stop_leave_no_file(
-    services: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+def test_interrupted_uploads_leave_no_file(
+    services: ServiceProcesses, fjord: Tenancy, connections: list[socket.socket]
 ) -> None:
     """A sender that is gone, or sends nothing: the file in hand is removed, and a slow one goes on meanwhile."""
     source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
@@ -127,33 +135,33 @@ def test_uploads_that_stop_leave_no_file(
         target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
         path = target["url"].partition("/objects/")[2]
         heads.append(f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: {2 << 30}\n\n")
-    lines += [dial(services, head) for head in heads]
+    connections += [open_connection(services, head) for head in heads]
     fresh = services.home / "objects" / ".fresh"
 
     def in_hand() -> int:
         return len(list(fresh.glob("*")))
 
-    for line in lines:
+    for line in connections:
         line.sendall(b"sku,title\n")
     wait_until(lambda: in_hand() == 2 or None, "both are being written")
-    lines[0].close()
+    connections[0].close()
     wait_until(lambda: in_hand() == 1 or None, "what was broken off is removed")
     for _ in range(6):
         time.sleep(0.5)
-        lines[1].sendall(b"x" * 3_000)
-    assert in_hand() == 1 and answered(lines[1]) is None
+        connections[1].sendall(b"x" * 3_000)
+    assert in_hand() == 1 and read_status_line(connections[1]) is None
 
 
 def test_uploads_of_one_organisation_are_bounded(
-    services: ServiceProcesses, fjord: Tenancy, lines: list[socket.socket]
+    services: ServiceProcesses, fjord: Tenancy, connections: list[socket.socket]
 ) -> None:
     source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1000}
     target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
     path = target["url"].partition("/objects/")[2]
     head = f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: 1000\n\n"
-    lines += [dial(services, head) for _ in range(70)]
+    connections += [open_connection(services, head) for _ in range(70)]
     time.sleep(0.5)
-    statuses = [status for status in map(answered, lines) if status]
+    statuses = [status for status in map(read_status_line, connections) if status]
     assert len(statuses) == 69 and set(statuses) <= {"HTTP/1.1 409 ", "HTTP/1.1 429 "}, "one at a time for each upload"
     assert services.create_organisation().api.create_source("push"), "another organisation is not in the way"

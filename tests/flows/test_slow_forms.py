@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.service_processes import ServiceProcesses, wait_until
-from tests.flows.test_slow_connections import answered, slowest
+from tests.flows.test_slow_connections import measure_slowest_read, read_status_line
 from tests.postgres.databases import fresh_database
 from tests.support.console_browser import COOKIE, Tab, create_session
 
@@ -24,7 +24,7 @@ PLACE = "/console/sources/new/file"
 
 
 @pytest.fixture
-def spooling(tmp_path: Path) -> Iterator[ServiceProcesses]:
+def spooling_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """An API whose work has a folder of its own, which nobody has made yet."""
     work = tmp_path / "deep" / "work"
     services = ServiceProcesses(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
@@ -35,7 +35,7 @@ def spooling(tmp_path: Path) -> Iterator[ServiceProcesses]:
         services.stop()
 
 
-def _begun(services: ServiceProcesses, cookie: str, token: str, size: int) -> socket.socket:
+def _open_upload(services: ServiceProcesses, cookie: str, token: str, size: int) -> socket.socket:
     """A connection on which so much of a file was sent, and more is announced."""
     part = "--edge\r\nContent-Disposition: form-data; name="
     head = f'{part}"csrf"\r\n\r\n{token}\r\n{part}"file"; filename="a.csv"\r\n\r\n'.encode()
@@ -50,7 +50,7 @@ def _begun(services: ServiceProcesses, cookie: str, token: str, size: int) -> so
     return line
 
 
-def _spooled(pid: int) -> list[str]:
+def _list_spooled_files(pid: int) -> list[str]:
     """Files without a name that the process holds."""
     found = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -60,8 +60,8 @@ def _spooled(pid: int) -> list[str]:
 
 
 @pytest.mark.soak
-def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
-    services, work = spooling, Path(spooling.env["JOINERY_WORK_DIR"])
+def test_slow_uploads_do_not_delay_other_requests(spooling_services: ServiceProcesses) -> None:
+    services, work = spooling_services, Path(spooling_services.env["JOINERY_WORK_DIR"])
     [api] = services.processes
     tenancies = [services.create_organisation() for _ in range(ORGANISATIONS)]
     reader = services.create_organisation()
@@ -72,16 +72,16 @@ def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
     tokens = [
         re.findall(r'name="csrf" value="([^"]*)"', Tab(services.port, cookie).get(PLACE).text)[0] for cookie in cookies
     ]
-    lines = [_begun(services, cookies[n % ORGANISATIONS], tokens[n % ORGANISATIONS], 10) for n in range(SENDERS)]
+    lines = [_open_upload(services, cookies[n % ORGANISATIONS], tokens[n % ORGANISATIONS], 10) for n in range(SENDERS)]
     began, over, longest, pages = time.monotonic(), dict[int, str](), 0.0, 0.0
     while len(over) < SENDERS and time.monotonic() < began + PATIENCE:
         for number, line in enumerate(lines):
-            if number not in over and (status := answered(line)) is not None:
+            if number not in over and (status := read_status_line(line)) is not None:
                 over[number] = status
             elif number not in over:
                 with contextlib.suppress(OSError):
                     line.send(b"x")
-        longest = max(longest, slowest(reader, 5))
+        longest = max(longest, measure_slowest_read(reader, 5))
         started = time.perf_counter()
         assert Tab(services.port, cookies[0]).get("/console/sources").status == 200
         pages = max(pages, time.perf_counter() - started)
@@ -93,11 +93,11 @@ def test_slow_uploads_delay_no_other(spooling: ServiceProcesses) -> None:
     assert len(over) == SENDERS and longest < HELD_UP and pages < HELD_UP
     assert statuses.count("HTTP/1.1 400 ") == 64, "as many are taken at a time"
     assert sum(" 429" in status or " 503" in status for status in statuses) == SENDERS - 64
-    held = [_begun(services, cookies[n], tokens[n], 2 << 20) for n in range(8)]
-    wait_until(lambda: len(_spooled(api.pid)) == 8, "what is large lies on the disk")
-    assert all(name.startswith(str(work)) for name in _spooled(api.pid)), _spooled(api.pid)
+    held = [_open_upload(services, cookies[n], tokens[n], 2 << 20) for n in range(8)]
+    wait_until(lambda: len(_list_spooled_files(api.pid)) == 8, "what is large lies on the disk")
+    assert all(name.startswith(str(work)) for name in _list_spooled_files(api.pid)), _list_spooled_files(api.pid)
     assert [entry for entry in work.iterdir() if entry.is_file()] == [], "under no name"
     for line in held:
         line.close()
-    wait_until(lambda: not _spooled(api.pid), "what broke off is gone")
+    wait_until(lambda: not _list_spooled_files(api.pid), "what broke off is gone")
     assert Tab(services.port, cookies[0]).get("/console/sources").status == 200

@@ -12,13 +12,13 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 
 
 @pytest.fixture
-def mall() -> Iterator[FeedServer]:
+def shop_server() -> Iterator[FeedServer]:
     """A server of these shops' own."""
     with serve_feeds() as served:
         yield served
 
 
-class Shop:
+class ShopServer:
     """A public Shopify shop with one sofa in two sizes; `available` is what it says of each."""
 
     def __init__(self, feeds: FeedServer, tenancy: Tenancy, name: str) -> None:
@@ -70,18 +70,18 @@ class Shop:
         return offer
 
 
-def test_one_variant_is_checked_now(services: ServiceProcesses, fjord: Tenancy, mall: FeedServer) -> None:
-    shop = Shop(mall, fjord, "one")
+def test_one_variant_is_checked(services: ServiceProcesses, fjord: Tenancy, shop_server: FeedServer) -> None:
+    shop = ShopServer(shop_server, fjord, "one")
     variant, api = shop.variant(), fjord.api
     before = shop.offer(variant)
-    listed, shop.available[shop.base] = mall.count("/products.json"), False
+    listed, shop.available[shop.base] = shop_server.count("/products.json"), False
     check = api.post(f"/v1/variants/{variant}/checks", expect=200)
     assert (check["object"], check["status"], check["id"][:4]) == ("stock_check", "succeeded", "chk_")
     [result] = check["results"]
     assert (result["offer"], result["availability"], result.get("failure")) == (before["id"], "out_of_stock", None)
     after = shop.offer(variant)
     assert (after["availability"], after["price"], after["version"]) == ("out_of_stock", 24900, before["version"] + 1)
-    assert mall.count("/products.json") == listed and mall.count(f"/variants/{shop.base}.js") == 1
+    assert shop_server.count("/products.json") == listed and shop_server.count(f"/variants/{shop.base}.js") == 1
     changed = services.fetch_rows(
         "SELECT convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s AND type = 'offer.changed'",
         id=after["id"],
@@ -100,17 +100,17 @@ def test_one_variant_is_checked_now(services: ServiceProcesses, fjord: Tenancy, 
     assert api.pull(shop.source)["stats"]["unchanged_feed"] == 1
 
 
-def test_a_shop_that_takes_its_time(fjord: Tenancy, mall: FeedServer) -> None:
-    shop = Shop(mall, fjord, "slow")
+def test_a_slow_shop(fjord: Tenancy, shop_server: FeedServer) -> None:
+    shop = ShopServer(shop_server, fjord, "slow")
     variant, gate = shop.variant(), threading.Event()
     path = f"/variants/{shop.base}.js"
-    answer = mall.pages[path]
+    answer = shop_server.pages[path]
 
     def slow(request: FeedRequest) -> Reply:
         gate.wait(20)
         return answer(request)
 
-    mall.pages[path] = slow
+    shop_server.pages[path] = slow
     shop.available[shop.base] = False
     check = fjord.api.post(f"/v1/variants/{variant}/checks", expect=200)
     assert (check["status"], check["results"][0]["availability"]) == ("queued", "in_stock")
@@ -119,11 +119,11 @@ def test_a_shop_that_takes_its_time(fjord: Tenancy, mall: FeedServer) -> None:
     wait_until(lambda: shop.offer(variant)["availability"] == "out_of_stock", "the answer is taken")
 
 
-def test_a_shop_that_refuses(fjord: Tenancy, mall: FeedServer) -> None:
-    shop = Shop(mall, fjord, "refusing")
+def test_a_shop_that_refuses_requests(fjord: Tenancy, shop_server: FeedServer) -> None:
+    shop = ShopServer(shop_server, fjord, "refusing")
     variant = shop.variant()
     for status, code in ((404, "fetch_failed"), (429, "fetch_failed"), (403, "fetch_refused")):
-        mall.fail(f"/variants/{shop.base}.js", status)
+        shop_server.fail(f"/variants/{shop.base}.js", status)
         check = fjord.api.post(f"/v1/variants/{variant}/checks", expect=200)
         assert (check["status"], check["results"][0]["failure"]["code"]) == ("failed", code)
         assert str(status) in check["results"][0]["failure"]["message"]

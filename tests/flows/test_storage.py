@@ -31,29 +31,29 @@ def feeds() -> Iterator[FeedServer]:
         yield served
 
 
-class Store:
+class StorageMeter:
     """A workbench with an eye on what is stored."""
 
     def __init__(self, service: InProcessService, folder: Path) -> None:
         self.desk, self.folder, self.plan = service, folder, f"p{token_hex(6)}"
 
-    async def includes(self, bytes: int) -> None:
+    async def set_allowance(self, bytes: int) -> None:
         """Have the organisation's plan include so many bytes."""
-        await self.run(
+        await self.execute(
             "INSERT INTO plans SELECT %s, name, tier, currency, monthly, features, meters, delivery_days, "
             "request_log_days, 9 FROM plans WHERE code = 'max' ON CONFLICT DO NOTHING", self.plan,
         )  # fmt: skip
-        await self.run(
+        await self.execute(
             "UPDATE plans SET meters = jsonb_set(meters, '{stored_bytes,included}', to_jsonb(%s::bigint)) WHERE code = %s",
             bytes, self.plan,
         )  # fmt: skip
-        await self.run("UPDATE organisations SET plan = %s WHERE id = %s", self.plan, self.desk.tenant.org)
+        await self.execute("UPDATE organisations SET plan = %s WHERE id = %s", self.plan, self.desk.tenant.org)
 
-    async def run(self, statement: str, *values: Any) -> None:
+    async def execute(self, statement: str, *values: Any) -> None:
         async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
             await owner.execute(statement.encode(), values)
 
-    async def used(self) -> int:
+    async def measure_usage(self) -> int:
         """What counts; it is what the ledger adds up to."""
         org = self.desk.tenant.org
         [(counted, listed)] = await self.desk.fetch_rows(
@@ -65,28 +65,28 @@ class Store:
         assert counted == listed
         return int(counted or 0)
 
-    def files(self) -> list[int]:
+    def list_file_sizes(self) -> list[int]:
         """The sizes of the organisation's objects."""
         found = (self.folder / "objects").rglob("*")
         return sorted(path.stat().st_size for path in found if path.is_file() and self.desk.tenant.org in path.parts)
 
-    async def sweep(self) -> None:
+    async def sweep_storage(self) -> None:
         """What the scheduler does."""
         parts = self.desk.world.dependencies
         await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[ObjectStore], parts[Clock]).free_due()
 
 
 @pytest_asyncio.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
+async def storage(tmp_path: Path) -> AsyncIterator[StorageMeter]:
     """A workbench."""
     async with open_service(tmp_path) as service:
-        yield Store(service, tmp_path)
+        yield StorageMeter(service, tmp_path)
 
 
 @pytest.mark.asyncio
-async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None:
-    service, small, large = store.desk, build_catalogue(3), build_catalogue(40)
-    await store.includes(len(small) + len(large) - 1)
+async def test_a_feed_beyond_the_quota_is_refused(storage: StorageMeter, feeds: FeedServer) -> None:
+    service, small, large = storage.desk, build_catalogue(3), build_catalogue(40)
+    await storage.set_allowance(len(small) + len(large) - 1)
     source = await service.create_source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
 
     async def pulled() -> Any:
@@ -95,80 +95,83 @@ async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None
         return await service.get_newest_run(source)
 
     assert (await pulled())["status"] == "succeeded"
-    before, files = await service.fetch_catalogue_rows(), store.files()
-    assert (await store.used(), files) == (len(small), [len(small)])
+    before, files = await service.fetch_catalogue_rows(), storage.list_file_sizes()
+    assert (await storage.measure_usage(), files) == (len(small), [len(small)])
     feeds.serve("/feed.csv", large)
     for _ in range(4):
         run = await pulled()
         assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded")
         assert "change the plan" in run["error"]["message"]
-    assert await service.fetch_catalogue_rows() == before and (await store.used(), store.files()) == (len(small), files)
+    assert await service.fetch_catalogue_rows() == before and (
+        await storage.measure_usage(),
+        storage.list_file_sizes(),
+    ) == (len(small), files)
     assert (await service.client.get(f"/v1/sources/{source}")).json()["status"] == "active", (
         "it is not the source's fault"
     )
     feeds.serve("/feed.csv", small)
     assert (await pulled())["stats"]["unchanged_feed"] == 1, "the same content needs no room"
-    await store.includes(len(small) + len(large))
+    await storage.set_allowance(len(small) + len(large))
     feeds.serve("/feed.csv", large)
     assert (await pulled())["stats"]["products_created"] == 37
-    assert await store.used() == len(small) + len(large)
+    assert await storage.measure_usage() == len(small) + len(large)
 
 
 @pytest.mark.asyncio
-async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedServer) -> None:
-    service, feed = store.desk, [build_catalogue(20, price=100 + number) for number in range(6)]
+async def test_old_snapshots_are_deleted_for_new_ones(storage: StorageMeter, feeds: FeedServer) -> None:
+    service, feed = storage.desk, [build_catalogue(20, price=100 + number) for number in range(6)]
     size = max(map(len, feed))
-    await store.includes(3 * size)
+    await storage.set_allowance(3 * size)
     source = await service.create_source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
     for content in feed:
         feeds.serve("/feed.csv", content)
         await service.client.post(f"/v1/sources/{source}/runs")
         await service.process_lane(source)
         assert (await service.get_newest_run(source))["status"] == "succeeded"
-        await store.run(  # two hours pass
+        await storage.execute(  # two hours pass
             "WITH aged AS MATERIALIZED (SELECT org, key, free_after - interval '2 hours' AS at FROM stored_objects) "
             "UPDATE stored_objects s SET free_after = a.at FROM aged a WHERE s.org = %s AND s.org = a.org AND s.key = a.key",
             service.tenant.org,
         )
-    await store.sweep()
-    assert await store.used() <= 3 * size and store.files() == sorted(map(len, feed[-3:]))
+    await storage.sweep_storage()
+    assert await storage.measure_usage() <= 3 * size and storage.list_file_sizes() == sorted(map(len, feed[-3:]))
 
 
 @pytest.mark.asyncio
-async def test_a_file_as_large_as_the_plan(store: Store) -> None:
+async def test_a_file_that_fills_the_quota(storage: StorageMeter) -> None:
     content = build_catalogue(5)
-    await store.includes(len(content))
-    run = await store.desk.import_file(content)
-    assert run["status"] == "succeeded" and await store.used() == len(content)
-    await store.sweep()
-    assert store.files() == [len(content)], "the snapshot; what was handed in is gone"
-    source = await store.desk.create_source("file", config={"currency": "usd"})
+    await storage.set_allowance(len(content))
+    run = await storage.desk.import_file(content)
+    assert run["status"] == "succeeded" and await storage.measure_usage() == len(content)
+    await storage.sweep_storage()
+    assert storage.list_file_sizes() == [len(content)], "the snapshot; what was handed in is gone"
+    source = await storage.desk.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
-    assert (await store.desk.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"
+    assert (await storage.desk.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"
 
 
 @pytest.mark.asyncio
-async def test_a_file_that_cannot_be_read_is_freed_with_its_run(store: Store) -> None:
-    run = await store.desk.import_file(b"\x00\x01 no feed")
+async def test_an_unreadable_file_is_freed_after_its_run(storage: StorageMeter) -> None:
+    run = await storage.desk.import_file(b"\x00\x01 no feed")
     assert run["status"] in ("failed", "needs_mapping")
-    await store.sweep()
-    assert await store.used() == sum(store.files()) == len(b"\x00\x01 no feed")
+    await storage.sweep_storage()
+    assert await storage.measure_usage() == sum(storage.list_file_sizes()) == len(b"\x00\x01 no feed")
 
 
 @pytest.mark.asyncio
-async def test_pushes(store: Store) -> None:
-    service = store.desk
+async def test_pushes(storage: StorageMeter) -> None:
+    service = storage.desk
     source = await service.create_source("push", config={"currency": "usd"})
     for number in range(3):
         body = {"records": [build_record(f"P{number}")], "batch": "b", "more": number < 2}
         assert (await service.client.post(f"/v1/sources/{source}/records", body)).status == 202
-    pushed = await store.used()
+    pushed = await storage.measure_usage()
     await service.process_lane(source)
     assert (await service.get_newest_run(source))["status"] == "succeeded"
-    assert await store.used() == pushed and store.files() == [pushed]
+    assert await storage.measure_usage() == pushed and storage.list_file_sizes() == [pushed]
 
 
-def test_sources_of_a_plan_over_processes(services: ServiceProcesses) -> None:
+def test_the_source_quota_holds_across_processes(services: ServiceProcesses) -> None:
     tenancy = services.create_organisation(plan="free")
     tenancy.api.create_source("push")
     body = {"name": "Feed", "kind": "push"}
@@ -193,7 +196,7 @@ def test_the_doctor_lists_orphaned_files_and_deletes_them(services: ServiceProce
     orphan.write_bytes(b"x" * 100)
     os.utime(orphan, (0, 0))
     services.fetch_rows("UPDATE stored_objects SET free_after = now() WHERE org = %(org)s", org=org)
-    seen = _doctor(services)
+    seen = _run_doctor(services)
     named = {finding["name"]: finding for finding in seen["findings"]}
     assert "as upload" in named["storage"]["detail"] and "open, the oldest" in named["batches"]["detail"]
     assert seen["storage"]["orphans"]["count"] >= 1 and org in [one["org"] for one in seen["storage"]["batches"]]
@@ -204,7 +207,7 @@ def test_the_doctor_lists_orphaned_files_and_deletes_them(services: ServiceProce
     states = {finding["name"]: finding["state"] for finding in json.loads(refused.stdout)["findings"]}
     assert refused.returncode == 1 and states["swept"] == states["purges"] == "wrong" and orphan.exists()
     services.fetch_rows("UPDATE purges SET last_at = now()")
-    swept = _doctor(services, "--sweep")
+    swept = _run_doctor(services, "--sweep")
     assert any(finding["name"] == "swept" for finding in swept["findings"])
     assert swept["storage"]["orphans"] == swept["storage"]["deleting"] == {"count": 0, "bytes": 0}
     assert org not in [one["org"] for one in swept["storage"]["batches"]]
@@ -214,7 +217,7 @@ def test_the_doctor_lists_orphaned_files_and_deletes_them(services: ServiceProce
     assert tenancy.api.call("POST", f"/v1/uploads/{upload['id']}/complete").status == 409
 
 
-def _doctor(services: ServiceProcesses, *words: str) -> Any:
+def _run_doctor(services: ServiceProcesses, *words: str) -> Any:
     done = run_joinery("doctor", *words, "--json", env=services.env)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)

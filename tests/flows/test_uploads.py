@@ -8,7 +8,7 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy
 USD = {"currency": "usd"}
 
 
-def test_from_the_announcement_to_readable_products(fjord: Tenancy) -> None:
+def test_an_announced_file_becomes_products(fjord: Tenancy) -> None:
     api, content = fjord.api, build_catalogue(12)
     source = api.create_source("file", config=USD)
     announcement = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
@@ -31,7 +31,7 @@ def test_from_the_announcement_to_readable_products(fjord: Tenancy) -> None:
     assert fresh["catalogue"]["state"] == "fresh" and fresh["stock"] is None
 
 
-def test_the_target_takes_what_was_announced_and_nothing_else(fjord: Tenancy) -> None:
+def test_the_target_accepts_the_announced_file_only(fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("file", config=USD)
     announcement = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}
@@ -48,7 +48,7 @@ def test_the_target_takes_what_was_announced_and_nothing_else(fjord: Tenancy) ->
     assert api.list_all(f"/v1/sources/{source}/runs") == []
 
 
-def test_completing_again_starts_nothing_again(fjord: Tenancy) -> None:
+def test_a_repeated_completion_starts_no_run(fjord: Tenancy) -> None:
     api = fjord.api
     source = api.create_source("file", config=USD)
     run = api.import_file(source, build_catalogue(2))
@@ -67,12 +67,12 @@ def test_the_same_file_again_changes_nothing(services: ServiceProcesses, fjord: 
     api = fjord.api
     source = api.create_source("file", config=USD)
     api.import_file(source, build_catalogue(5))
-    events = _events(services, fjord)
+    events = _list_events(services, fjord)
     again = api.import_file(source, build_catalogue(5))
     assert again["status"] == "succeeded" and again["stats"]["unchanged_feed"] == 1
     other_bytes = api.import_file(source, build_catalogue(5).replace(b"\n", b"\r\n"))
     assert other_bytes["stats"]["unchanged"] == 5 and "unchanged_feed" not in other_bytes["stats"]
-    assert _events(services, fjord) == events
+    assert _list_events(services, fjord) == events
 
 
 def test_a_stock_sheet_is_distinguished_from_an_item_master(fjord: Tenancy) -> None:
@@ -92,7 +92,7 @@ def test_a_stock_sheet_is_distinguished_from_an_item_master(fjord: Tenancy) -> N
     assert unknown["stats"]["problems"] == 2
 
 
-def test_what_was_handed_in_is_kept_as_it_came(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_an_uploaded_file_is_stored_unchanged(services: ServiceProcesses, fjord: Tenancy) -> None:
     """The snapshot is content-addressed: a replay would never have to ask the vendor again."""
     content = build_catalogue(3)
     run = fjord.api.import_file(fjord.api.create_source("file", config=USD), content)
@@ -100,7 +100,7 @@ def test_what_was_handed_in_is_kept_as_it_came(services: ServiceProcesses, fjord
     assert key.endswith(hashlib.sha256(content).hexdigest()) and fjord.tenant.org in key
 
 
-def test_kinds_that_take_no_files(fjord: Tenancy) -> None:
+def test_other_source_kinds_refuse_files(fjord: Tenancy) -> None:
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
     push = fjord.api.create_source("push")
     assert fjord.api.call("POST", f"/v1/sources/{push}/uploads", announcement).status == 422
@@ -109,5 +109,5 @@ def test_kinds_that_take_no_files(fjord: Tenancy) -> None:
     assert fjord.api.call("POST", f"/v1/sources/{paused}/uploads", announcement).status == 409
 
 
-def _events(services: ServiceProcesses, tenancy: Tenancy) -> int:
+def _list_events(services: ServiceProcesses, tenancy: Tenancy) -> int:
     return int(services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=tenancy.tenant.org))

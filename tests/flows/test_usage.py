@@ -13,27 +13,27 @@ from tests.flows.feeds import build_catalogue
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 
-def used(fjord: Tenancy, meter: str = "records") -> Any:
+def get_usage(fjord: Tenancy, meter: str = "records") -> Any:
     return next(one for one in fjord.api.get("/v1/usage")["meters"] if one["meter"] == meter)["used"]
 
 
-def test_a_run_counts_what_it_made_or_changed(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_run_counts_created_and_changed_records(services: ServiceProcesses, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(5))
-    assert used(fjord) == 5
+    assert get_usage(fjord) == 5
     api.import_file(source, build_catalogue(5))
-    assert used(fjord) == 5, "what stays the same is free"
+    assert get_usage(fjord) == 5, "what stays the same is free"
     api.import_file(source, build_catalogue(7))
-    assert used(fjord) == 7
+    assert get_usage(fjord) == 7
     api.import_file(source, build_catalogue(6))
-    assert used(fjord) == 7, "what a feed stops listing is free"
+    assert get_usage(fjord) == 7, "what a feed stops listing is free"
     services.run_with_dependencies(
         lambda at: UsageAggregator(
             at[UnitOfWork], at[UsageUpkeep], at[Clock], render_usage, SERVICE, request_endpoint_reload
         ).aggregate_usage()
     )
     assert not services.fetch_rows("SELECT 1 FROM usage_entries WHERE org = %(org)s", org=fjord.tenant.org)
-    assert used(fjord) == 7
+    assert get_usage(fjord) == 7
     [series] = api.get("/v1/usage/series", meter="records")["series"]
     assert len(series["days"]) == 30 and series["days"][-1]["used"] == 7
 
@@ -47,10 +47,10 @@ def test_a_run_over_the_quota_stores_nothing_and_states_the_reason(services: Ser
     assert (
         "would create or change 7 items" in run["error"]["message"] and "10 records a month" in run["error"]["message"]
     )
-    assert len(api.list_all("/v1/products")) == 4 and used(fjord) == 4
+    assert len(api.list_all("/v1/products")) == 4 and get_usage(fjord) == 4
     assert api.get(f"/v1/sources/{source}")["status"] == "active", "that is no failure of the source"
     run = api.import_file(source, build_catalogue(10))
-    assert run["status"] == "succeeded" and used(fjord) == 10, "rows that are the same take no room"
+    assert run["status"] == "succeeded" and get_usage(fjord) == 10, "rows that are the same take no room"
     body = {"records": [{"product": {"external_id": "A"}}]}
     refused = api.call("POST", f"/v1/sources/{api.create_source('push')}/records", body)
     assert (refused.status, refused.json()["meter"]) == (429, "records") and int(refused.headers["retry-after"]) > 0

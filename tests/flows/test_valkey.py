@@ -17,7 +17,7 @@ from tests.postgres.databases import fresh_database
 
 
 @pytest.fixture(scope="module")
-def whole() -> Iterator[ServiceProcesses]:
+def complete_services() -> Iterator[ServiceProcesses]:
     """A stage with everything."""
     home = Path(tempfile.mkdtemp(prefix="jv", dir="/tmp"))
     server = Valkey(home)
@@ -34,8 +34,8 @@ def whole() -> Iterator[ServiceProcesses]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def test_uploads_and_pushes(whole: ServiceProcesses) -> None:
-    api = whole.create_organisation().api
+def test_uploads_and_pushes(complete_services: ServiceProcesses) -> None:
+    api = complete_services.create_organisation().api
     source = api.create_source("file", config={"currency": "usd"})
     assert api.import_file(source, build_catalogue(20))["stats"]["products_created"] == 20
     pushed = api.create_source("push", config={"currency": "usd"})
@@ -44,28 +44,32 @@ def test_uploads_and_pushes(whole: ServiceProcesses) -> None:
     assert len(api.list_all("/v1/products")) == 30
 
 
-def test_a_schedule_pulls_by_itself(whole: ServiceProcesses, feeds: FeedServer) -> None:
-    api = whole.create_organisation().api
+def test_a_schedule_starts_runs(complete_services: ServiceProcesses, feeds: FeedServer) -> None:
+    api = complete_services.create_organisation().api
     url = feeds.serve("/scheduled.csv", build_catalogue(3))
     source = api.create_source("url", config={"url": url, "currency": "usd"}, schedule={"interval_minutes": 5})
-    whole.fetch_rows("UPDATE sources SET next_pull = now() - interval '1 minute' WHERE id = %(id)s", id=source)
+    complete_services.fetch_rows(
+        "UPDATE sources SET next_pull = now() - interval '1 minute' WHERE id = %(id)s", id=source
+    )
     run = wait_until(lambda: api.list_all(f"/v1/sources/{source}/runs"), "a run of the schedule", within=25)[0]
     assert run["trigger"] == "schedule" and api.wait_for_end(run["id"])["stats"]["products_created"] == 3
     planned = (
         "SELECT next_pull - now() BETWEEN interval '4 minutes' AND interval '6 minutes' FROM sources WHERE id = %(id)s"
     )
-    assert whole.fetch_value(planned, id=source) is True
+    assert complete_services.fetch_value(planned, id=source) is True
 
 
-def test_budgets_are_shared(whole: ServiceProcesses) -> None:
-    api = whole.create_organisation(plan="standard").api
+def test_budgets_are_shared_between_processes(complete_services: ServiceProcesses) -> None:
+    api = complete_services.create_organisation(plan="standard").api
     answers = [api.call("POST", f"/v1/uploads/upl_{'0' * 22}/complete") for _ in range(9)]
     refused = [answer for answer in answers if answer.status == 429]
     assert refused and refused[0].code == "rate_limited" and int(refused[0].headers["retry-after"]) >= 1
     assert answers[0].headers["ratelimit-policy"] == '"standard.expensive";q=5;w=3'
 
 
-def test_slow_servers_of_one_organisation_delay_no_other(whole: ServiceProcesses, feeds: FeedServer) -> None:
+def test_slow_servers_of_one_organisation_do_not_delay_others(
+    complete_services: ServiceProcesses, feeds: FeedServer
+) -> None:
     """More sources than a worker has lanes, of several organisations, all waiting for servers that do not answer."""
     over = threading.Event()
 
@@ -74,21 +78,21 @@ def test_slow_servers_of_one_organisation_delay_no_other(whole: ServiceProcesses
         handler.send_error(500)
 
     feeds.raw["/slow.csv"] = hang
-    others = whole.create_organisation().api
+    others = complete_services.create_organisation().api
     source = others.create_source("file", config={"currency": "usd"})
     try:
         for _ in range(2):
-            greedy = whole.create_organisation().api
+            greedy = complete_services.create_organisation().api
             for _ in range(24):
                 config = {"url": feeds.url("/slow.csv"), "currency": "usd"}
                 greedy.create_source("url", config=config, schedule={"interval_minutes": 5})
         waiting = "SELECT count(*) FROM runs WHERE status = 'running' AND stage = 'fetch'"
-        wait_until(lambda: whole.fetch_value(waiting) == 32, "all that may wait do", within=40)
+        wait_until(lambda: complete_services.fetch_value(waiting) == 32, "all that may wait do", within=40)
         assert others.import_file(source, build_catalogue(5))["status"] == "succeeded"
         same_host = others.create_source(
             "url", config={"url": feeds.serve("/quick.csv", build_catalogue(5)), "currency": "usd"}
         )
         assert others.pull(same_host)["status"] == "succeeded"
-        assert whole.fetch_value(waiting) == 32
+        assert complete_services.fetch_value(waiting) == 32
     finally:
         over.set()

@@ -7,7 +7,7 @@ from tests.flows.feeds import FeedServer, build_catalogue, build_stock_sheet
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 
-def _withdrawn(tenancy: Tenancy) -> int:
+def _list_withdrawn(tenancy: Tenancy) -> int:
     return sum(1 for offer in tenancy.api.list_all("/v1/offers") if "withdrawn_at" in offer)
 
 
@@ -15,18 +15,18 @@ def test_a_withdrawn_offer_and_its_return(services: ServiceProcesses, fjord: Ten
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(5))
     run = api.import_file(source, build_catalogue(4))
-    assert run["stats"]["withdrawn"] == 2 and _withdrawn(fjord) == 2
+    assert run["stats"]["withdrawn"] == 2 and _list_withdrawn(fjord) == 2
     gone = [offer for offer in api.list_all("/v1/offers") if "withdrawn_at" in offer]
     assert {(offer["quantity"], offer["availability"]) for offer in gone} == {(0, "out_of_stock")}
-    types = _event_types(services, gone[0]["id"])
+    types = _list_event_types(services, gone[0]["id"])
     assert types == [("offer.created", 1, None), ("offer.changed", 2, ["stock", "availability"])]
     assert len(api.list_all("/v1/products", source=source)) == 5, "products that it stopped listing stay readable"
     api.import_file(source, build_catalogue(5))
-    assert _withdrawn(fjord) == 0
-    assert [entry[:2] for entry in _event_types(services, gone[0]["id"])][-1] == ("offer.changed", 3)
+    assert _list_withdrawn(fjord) == 0
+    assert [entry[:2] for entry in _list_event_types(services, gone[0]["id"])][-1] == ("offer.changed", 3)
 
 
-def _event_types(services: ServiceProcesses, subject: str) -> list[tuple[Any, ...]]:
+def _list_event_types(services: ServiceProcesses, subject: str) -> list[tuple[Any, ...]]:
     return services.fetch_rows(
         "SELECT type, version, convert_from(body, 'UTF8')::jsonb #> '{data,facets}' FROM events "
         "WHERE subject = %(subject)s ORDER BY position",
@@ -34,11 +34,11 @@ def _event_types(services: ServiceProcesses, subject: str) -> list[tuple[Any, ..
     )
 
 
-def test_a_variant_that_left_its_product(fjord: Tenancy) -> None:
+def test_a_variant_moves_to_another_product(fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(3, variants=3))
     run = api.import_file(source, build_catalogue(3, variants=2))
-    assert run["stats"]["withdrawn"] == 3 and _withdrawn(fjord) == 3
+    assert run["stats"]["withdrawn"] == 3 and _list_withdrawn(fjord) == 3
 
 
 def test_a_stock_sheet_withdraws_no_products(fjord: Tenancy) -> None:
@@ -47,14 +47,14 @@ def test_a_stock_sheet_withdraws_no_products(fjord: Tenancy) -> None:
     api.import_file(source, build_catalogue(4))
     api.import_file(source, build_stock_sheet(4))
     api.import_file(source, build_stock_sheet(3, quantity=9))
-    assert _withdrawn(fjord) == 0
+    assert _list_withdrawn(fjord) == 0
     offers = api.list_all("/v1/offers")
     assert all(offer["price"] for offer in offers)
     assert sorted(offer.get("quantity", -1) for offer in offers) == [-1, -1, 9, 9, 9, 9, 9, 9]
     assert {offer["availability"] for offer in offers if "quantity" not in offer} == {"unknown"}
 
 
-def test_a_stock_sheet_that_lost_a_warehouse(fjord: Tenancy) -> None:
+def test_a_stock_sheet_without_a_warehouse_withdraws_its_offers(fjord: Tenancy) -> None:
     """Its offers there are withdrawn; a single blank cell of a warehouse that it still has says nothing."""
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(3, variants=1))
@@ -70,14 +70,14 @@ def test_a_stock_sheet_that_lost_a_warehouse(fjord: Tenancy) -> None:
     assert sorted(offer["quantity"] for offer in kept) == [11, 11, 12]
 
 
-def test_a_warehouse_with_most_of_the_stock_is_not_lost_unseen(fjord: Tenancy) -> None:
+def test_the_loss_of_the_main_warehouse_is_refused(fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(60, variants=1))
     skus = sorted(variant["data"]["sku"] for product in api.list_all("/v1/products") for variant in product["variants"])
     api.import_file(source, ("SKU,NJ,CA\n" + "".join(f"{sku},12,20+\n" for sku in skus)).encode())
     run = api.import_file(source, ("SKU,NJ Qty\n" + "".join(f"{sku},11\n" for sku in skus)).encode())
     assert (run["status"], run["error"]["code"]) == ("failed", "shrink_refused")
-    assert _withdrawn(fjord) == 0
+    assert _list_withdrawn(fjord) == 0
 
 
 def test_too_many_removals_are_refused_until_a_second_run_confirms_them(fjord: Tenancy, feeds: FeedServer) -> None:
@@ -89,13 +89,13 @@ def test_too_many_removals_are_refused_until_a_second_run_confirms_them(fjord: T
     refused = api.pull(source)
     assert (refused["status"], refused["error"]["code"]) == ("failed", "shrink_refused")
     assert (refused["stats"]["stated"], refused["stats"]["would_withdraw"]) == (120, 80)
-    assert _withdrawn(fjord) == 0 and {offer["price"] for offer in api.list_all("/v1/offers")}.isdisjoint({30050})
+    assert _list_withdrawn(fjord) == 0 and {offer["price"] for offer in api.list_all("/v1/offers")}.isdisjoint({30050})
     found = api.get(f"/v1/sources/{source}")
     assert found["status"] == "active", "refusing to shrink says nothing against the source"
     feeds.serve("/shrink.csv", build_catalogue(20, price=301))
     agreed = api.pull(source)
     assert (agreed["status"], agreed["stats"]["withdrawn"]) == ("succeeded", 80)
-    assert _withdrawn(fjord) == 80
+    assert _list_withdrawn(fjord) == 80
 
 
 def test_a_second_run_that_removes_more_is_no_confirmation(fjord: Tenancy, feeds: FeedServer) -> None:
@@ -112,7 +112,7 @@ def test_a_second_run_that_removes_more_is_no_confirmation(fjord: Tenancy, feeds
     assert api.pull(source)["error"]["code"] == "shrink_refused", "a good run in between forgets what was refused"
 
 
-def test_a_person_may_accept_it(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_a_person_can_accept_the_removals(fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     source = api.create_source(
         "url", config={"url": feeds.serve("/accept.csv", build_catalogue(60)), "currency": "usd"}
@@ -123,7 +123,7 @@ def test_a_person_may_accept_it(fjord: Tenancy, feeds: FeedServer) -> None:
     assert (run["status"], run["stats"]["withdrawn"]) == ("succeeded", 118)
 
 
-def _refused_upload(api: ApiClient) -> tuple[str, Any]:
+def _create_refused_upload(api: ApiClient) -> tuple[str, Any]:
     """A file source, and its run that would withdraw too much."""
     source = api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(60))
@@ -132,28 +132,28 @@ def _refused_upload(api: ApiClient) -> tuple[str, Any]:
     return source, refused
 
 
-def test_a_refused_upload_is_accepted_by_reading_it_again(fjord: Tenancy) -> None:
+def test_a_refused_upload_is_accepted_by_a_replay(fjord: Tenancy) -> None:
     api = fjord.api
-    source, refused = _refused_upload(api)
+    source, refused = _create_refused_upload(api)
     assert "/replay" in refused["error"]["message"] and "accept_shrink" in refused["error"]["message"]
     pull = api.call("POST", f"/v1/sources/{source}/runs", {"accept_shrink": True})
     assert pull.status == 422 and "/replay" in pull.json()["detail"]
     run = api.wait_for_end(api.post(f"/v1/sources/{source}/replay", {"accept_shrink": True})["id"])
     assert (run["status"], run["trigger"], run["stats"]["withdrawn"]) == ("succeeded", "replay", 116)
-    assert _withdrawn(fjord) == 116
+    assert _list_withdrawn(fjord) == 116
     assert {offer["price"] for offer in api.list_all("/v1/offers") if "withdrawn_at" not in offer} == {30050, 30150}
 
 
-def test_reading_again_without_confirmation_accepts_nothing(fjord: Tenancy) -> None:
+def test_a_replay_without_confirmation_accepts_nothing(fjord: Tenancy) -> None:
     api = fjord.api
-    source, _ = _refused_upload(api)
+    source, _ = _create_refused_upload(api)
     run = api.wait_for_end(api.post(f"/v1/sources/{source}/replay")["id"])
-    assert run["status"] == "succeeded" and _withdrawn(fjord) == 0
+    assert run["status"] == "succeeded" and _list_withdrawn(fjord) == 0
 
 
-def test_an_upload_is_completed_with_the_shrink_accepted(fjord: Tenancy) -> None:
+def test_an_upload_can_be_completed_with_accepted_removals(fjord: Tenancy) -> None:
     api = fjord.api
-    source, _ = _refused_upload(api)
+    source, _ = _create_refused_upload(api)
     content = build_catalogue(1)
     announcement = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
     upload = api.post(f"/v1/sources/{source}/uploads", announcement)
@@ -168,7 +168,7 @@ def test_few_removals_need_no_confirmation(fjord: Tenancy) -> None:
     assert api.import_file(source, build_catalogue(5))["stats"]["withdrawn"] == 50
 
 
-def test_what_another_source_states_stays(fjord: Tenancy) -> None:
+def test_offers_of_other_sources_remain(fjord: Tenancy) -> None:
     api = fjord.api
     one, other = (api.create_source("file", config={"currency": "usd"}) for _ in range(2))
     api.import_file(one, build_catalogue(3))
@@ -177,7 +177,7 @@ def test_what_another_source_states_stays(fjord: Tenancy) -> None:
     assert {offer["source"] for offer in api.list_all("/v1/offers") if "withdrawn_at" in offer} == {one}
 
 
-def test_a_price_list_changes_nothing_but_prices(services: ServiceProcesses, fjord: Tenancy) -> None:
+def test_a_price_list_changes_only_prices(services: ServiceProcesses, fjord: Tenancy) -> None:
     """Without columns of stock, products and the status it withdraws, regroups and revives nothing, run by run."""
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     head = b"Parent SKU,SKU,Product Name,Color,Price,Qty NJ,Qty CA,Status,Carton 1 Width (in),Carton 1 Weight (lb)\n"
