@@ -17,7 +17,7 @@ KNOWN = {
 Tables = list[tuple[Table, list[tuple[int, list[Any]]]]]
 
 
-def known_words(cells: Sequence[str]) -> int:
+def count_known_words(cells: Sequence[str]) -> int:
     """How many cells are known header words."""
     return sum(1 for cell in cells if cell.strip().lower() in KNOWN)
 
@@ -26,7 +26,7 @@ class Reader:
     """Reads bytes with the connector for files; what it reported stays in `context.reports`."""
 
     def __init__(self) -> None:
-        self.context = FakeContext(score_header=known_words)
+        self.context = FakeContext(score_header=count_known_words)
 
     def __call__(self, content: bytes, *, limits: Limits | None = None, **config: Any) -> Tables:
         self.context.config = config
@@ -34,7 +34,7 @@ class Reader:
             self.context.limits = limits
         return parse_snapshot(CSV, self.context, content)
 
-    def one(self, content: bytes, **config: Any) -> tuple[tuple[str, ...], list[tuple[int, list[Any]]]]:
+    def read_table(self, content: bytes, **config: Any) -> tuple[tuple[str, ...], list[tuple[int, list[Any]]]]:
         """Headers and rows of the one table."""
         ((table, rows),) = self(content, **config)
         return table.headers, rows
@@ -51,7 +51,7 @@ def records(reader: Reader) -> Callable[..., list[Mapping[str, Any]]]:
     """The rows of the one table as dicts."""
 
     def run(content: bytes, **config: Any) -> list[Mapping[str, Any]]:
-        headers, rows = reader.one(content, **config)
+        headers, rows = reader.read_table(content, **config)
         return [dict(zip(headers, cells, strict=True)) for _, cells in rows]
 
     return run

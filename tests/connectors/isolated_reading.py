@@ -30,7 +30,7 @@ print(json.dumps([rows, message, (after.ru_maxrss - before.ru_maxrss) // 1024, a
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReadResult:
     """How reading went: its rows, the message of BadData, and the MiB and seconds of CPU that it took."""
 
     rows: int
@@ -39,11 +39,11 @@ class Outcome:
     seconds: float
 
 
-def read_apart(content: bytes, folder: Path, most: int = 1024 * MIB) -> Outcome:
+def read_isolated(content: bytes, folder: Path, most: int = 1024 * MIB) -> ReadResult:
     """Read the bytes. Fails where the process dies, or raises anything but BadData."""
     path = folder / "snapshot"
     path.write_bytes(content)
     command = [sys.executable, "-c", _PROGRAM, str(path), str(most)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    return Outcome(*json.loads(ended.stdout.splitlines()[-1]))
+    return ReadResult(*json.loads(ended.stdout.splitlines()[-1]))

@@ -12,7 +12,7 @@ from connectors.sdk.testing import FakeContext, FakeHttp, StubResponse, parse_sn
 URL = "https://api.example/v1/items"
 
 
-def answer(*skus: str, link: str | None = None, **more: Any) -> StubResponse:
+def build_response(*skus: str, link: str | None = None, **more: Any) -> StubResponse:
     """A page of items."""
     headers = {} if link is None else {"Link": link}
     return StubResponse(
@@ -20,14 +20,14 @@ def answer(*skus: str, link: str | None = None, **more: Any) -> StubResponse:
     )
 
 
-def skus(context: FakeContext) -> list[str]:
+def fetch_skus(context: FakeContext) -> list[str]:
     """The SKUs of all pages."""
     ((table, rows),) = parse_snapshot(SPEC, context, run_fetch(SPEC, context))
     at = table.headers.index("sku")
     return [cells[at] for _, cells in rows]
 
 
-def service(answers: dict[str, Any], credentials: dict[str, str] | None = None, **config: Any) -> FakeContext:
+def build_context(answers: dict[str, Any], credentials: dict[str, str] | None = None, **config: Any) -> FakeContext:
     """A context whose service gives these answers by what follows its URL."""
     http = FakeHttp({f"{URL}{rest}": it for rest, it in answers.items()})
     return FakeContext(config={"url": URL, **config}, credentials=credentials, http=http)
@@ -36,27 +36,39 @@ def service(answers: dict[str, Any], credentials: dict[str, str] | None = None, 
 @pytest.mark.parametrize(
     ("paging", "answers"),
     [
-        ({"style": "page"}, {"?page=1": answer("A"), "?page=2": answer("B"), "?page=3": answer()}),
-        ({"style": "page", "start": 0, "page_param": "p"}, {"?p=0": answer("A"), "?p=1": answer("B")}),
-        ({"style": "page"}, {"?page=1": answer("A"), "?page=2": answer("B"), "?page=3": answer("B")}),
+        (
+            {"style": "page"},
+            {"?page=1": build_response("A"), "?page=2": build_response("B"), "?page=3": build_response()},
+        ),
+        ({"style": "page", "start": 0, "page_param": "p"}, {"?p=0": build_response("A"), "?p=1": build_response("B")}),
+        (
+            {"style": "page"},
+            {"?page=1": build_response("A"), "?page=2": build_response("B"), "?page=3": build_response("B")},
+        ),
         (
             {"style": "offset", "size": 1, "size_param": "n", "offset_param": "at"},
-            {"?n=1&at=0": answer("A"), "?n=1&at=1": answer("B"), "?n=1&at=2": answer()},
+            {"?n=1&at=0": build_response("A"), "?n=1&at=1": build_response("B"), "?n=1&at=2": build_response()},
         ),
         (
             {"style": "cursor", "cursor_path": "page.next", "cursor_param": "after"},
-            {"": answer("A", page={"next": "x y"}), "?after=x+y": answer("B", page={"next": None})},
+            {"": build_response("A", page={"next": "x y"}), "?after=x+y": build_response("B", page={"next": None})},
         ),
         (
             {"style": "next_link", "next_path": "@odata.nextLink"},
-            {"": answer("A", **{"@odata.nextLink": f"{URL}?skip=1"}), "?skip=1": answer("B")},
+            {"": build_response("A", **{"@odata.nextLink": f"{URL}?skip=1"}), "?skip=1": build_response("B")},
         ),
         (
             {"style": "link_header"},
-            {"": answer("A", link=f'<{URL}?page=9>; rel="last", <{URL}?page=2>; rel="next"'), "?page=2": answer("B")},
+            {
+                "": build_response("A", link=f'<{URL}?page=9>; rel="last", <{URL}?page=2>; rel="next"'),
+                "?page=2": build_response("B"),
+            },
         ),
-        ({}, {"": answer("A", link="</v1/items?page=2>; rel=next"), "?page=2": answer("B")}),
-        ({"style": "auto"}, {"": answer("A", links={"next": "?page=2"}), "?page=2": answer("B", links={"next": None})}),
+        ({}, {"": build_response("A", link="</v1/items?page=2>; rel=next"), "?page=2": build_response("B")}),
+        (
+            {"style": "auto"},
+            {"": build_response("A", links={"next": "?page=2"}), "?page=2": build_response("B", links={"next": None})},
+        ),
     ],
     ids=[
         "page",
@@ -71,22 +83,26 @@ def service(answers: dict[str, Any], credentials: dict[str, str] | None = None, 
     ],
 )
 def test_paging(paging: dict[str, Any], answers: dict[str, Any]) -> None:
-    assert skus(service(answers, paging=paging)) == ["A", "B"]
+    assert fetch_skus(build_context(answers, paging=paging)) == ["A", "B"]
 
 
 def test_without_paging() -> None:
-    context = service({"": answer("A", next="?page=2"), "?page=2": answer("B")}, paging={"style": "none"})
-    assert skus(context) == ["A"]
+    context = build_context(
+        {"": build_response("A", next="?page=2"), "?page=2": build_response("B")}, paging={"style": "none"}
+    )
+    assert fetch_skus(context) == ["A"]
 
 
-def test_most_pages() -> None:
-    context = service({f"?page={n}": answer(f"S{n}") for n in range(1, 9)}, paging={"style": "page", "max_pages": 3})
-    assert len(skus(context)) == 3
+def test_the_number_of_pages_is_limited() -> None:
+    context = build_context(
+        {f"?page={n}": build_response(f"S{n}") for n in range(1, 9)}, paging={"style": "page", "max_pages": 3}
+    )
+    assert len(fetch_skus(context)) == 3
     assert "more than 3 pages" in context.reports[0].detail
 
 
 def test_links_to_other_hosts_are_not_followed() -> None:
-    context = service({"": answer("A", link="<https://evil.example/>; rel=next")}, {"token": "s3cret"})
+    context = build_context({"": build_response("A", link="<https://evil.example/>; rel=next")}, {"token": "s3cret"})
     with pytest.raises(BadData, match="another host"):
         run_fetch(SPEC, context)
 
@@ -100,15 +116,15 @@ def test_links_to_other_hosts_are_not_followed() -> None:
     ],
 )
 def test_signing(credentials: dict[str, str], header: str, value: str) -> None:
-    context = service({"": answer("A")}, credentials, headers={"X-Shop": "7"})
-    skus(context)
+    context = build_context({"": build_response("A")}, credentials, headers={"X-Shop": "7"})
+    fetch_skus(context)
     assert context.http.requests[0].headers.get(header) == value
     assert context.http.requests[0].headers.get("X-Shop") == "7"
 
 
 def test_a_key_in_the_query_is_never_shown() -> None:
-    context = service(
-        {"?page=1&key=s3cret": answer("A")}, {"query": "key", "value": "s3cret"}, paging={"style": "page"}
+    context = build_context(
+        {"?page=1&key=s3cret": build_response("A")}, {"query": "key", "value": "s3cret"}, paging={"style": "page"}
     )
 
     async def run() -> str | None:
@@ -121,22 +137,24 @@ def test_a_key_in_the_query_is_never_shown() -> None:
 
 
 def test_end_by_404() -> None:
-    assert skus(service({"?page=1": answer("A"), "?page=2": answer("B")}, paging={"style": "page"})) == ["A", "B"]
+    assert fetch_skus(
+        build_context({"?page=1": build_response("A"), "?page=2": build_response("B")}, paging={"style": "page"})
+    ) == ["A", "B"]
     with pytest.raises(Unreachable):
-        run_fetch(SPEC, service({}, paging={"style": "page"}))
+        run_fetch(SPEC, build_context({}, paging={"style": "page"}))
 
 
 def test_refused_credentials() -> None:
     for status in (401, 403):
         with pytest.raises(Refused) as caught:
-            run_fetch(SPEC, service({"": StubResponse(status=status)}, {"token": "s3cret"}))
+            run_fetch(SPEC, build_context({"": StubResponse(status=status)}, {"token": "s3cret"}))
         assert caught.value.is_credentials_error
 
 
 @pytest.mark.parametrize("body", [b"not json", b"\xff", b'{"a": Infinity}'])
-def test_bad_answers(body: bytes) -> None:
+def test_invalid_responses(body: bytes) -> None:
     with pytest.raises(ConnectorError):
-        run_fetch(SPEC, service({"": StubResponse(body)}))
+        run_fetch(SPEC, build_context({"": StubResponse(body)}))
 
 
 def test_settings_that_carry_secrets_are_refused() -> None:

@@ -10,7 +10,7 @@ from aiohttp import web
 from connectors.bigcommerce.connector import SPEC
 from connectors.sdk import Limits, Refused, RetryLater
 from connectors.sdk.testing import NOON, ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
-from tests.connectors.vendor_servers import Vendor
+from tests.connectors.vendor_servers import VendorServer
 
 CREDENTIALS = {"store": "abc123", "access_token": "token-0123456789"}
 SOFA: dict[str, Any] = {
@@ -28,23 +28,23 @@ SOFA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def stool(number: int) -> dict[str, Any]:
+def build_stool(number: int) -> dict[str, Any]:
     """A product whose one variant is itself."""
     return {"id": number, "name": f"Stool {number}", "sku": f"ST-{number}", "upc": "222", "price": 9.5, "weight": 4, "categories": [],
             "inventory_tracking": "product", "inventory_level": 3, "availability": "preorder",
             "variants": [{"id": number * 10, "sku": f"ST-{number}", "inventory_level": 0, "option_values": []}]}  # fmt: skip
 
 
-class Store:
+class BigCommerceStore:
     """A store with one sofa and so many stools, and a budget of requests."""
 
     def __init__(self, stools: int = 300, budget: int = 1_000, clamp: int = 250, **more: Any) -> None:
-        self.products = [SOFA, *(stool(number) for number in range(100, 100 + stools))]
+        self.products = [SOFA, *(build_stool(number) for number in range(100, 100 + stools))]
         self.budget = self.left = budget
         self.clamp = clamp
         self.more = more
         self.limits: list[int] = []
-        self.vendor = Vendor(self._answer)
+        self.vendor = VendorServer(self._answer)
 
     def fetch(self, **more: Any) -> Any:
         """Have the connector fetch and read; its waiting refills the budget."""
@@ -82,7 +82,7 @@ class Store:
 
 
 def test_a_catalogue() -> None:
-    _, ((_, rows),), fetch = Store().fetch()
+    _, ((_, rows),), fetch = BigCommerceStore().fetch()
     assert len(rows) == 302
     assert fetch.reports == []
     grey, blue, stools = rows[0], rows[1], rows[2:]
@@ -105,39 +105,39 @@ def test_a_catalogue() -> None:
 
 @pytest.mark.parametrize("clamp", [50, 128, 7])
 def test_a_store_that_returns_less_than_requested(clamp: int) -> None:
-    _, ((_, rows),), _ = Store(stools=60, clamp=clamp).fetch()
+    _, ((_, rows),), _ = BigCommerceStore(stools=60, clamp=clamp).fetch()
     assert len({row["variant id"] for row in rows}) == len(rows) == 62
 
 
 def test_pages_that_are_too_large_are_requested_in_smaller_ones() -> None:
-    store = Store(stools=60)
+    store = BigCommerceStore(stools=60)
     _, ((_, rows),), _ = store.fetch(limits=Limits(page_bytes=6_000))
     assert len({row["variant id"] for row in rows}) == len(rows) == 62
     assert store.limits[:3] == [128, 64, 32]
 
 
-def test_what_is_left_of_a_budget_is_not_used_up() -> None:
-    store = Store(stools=600, budget=4)
+def test_the_remaining_budget_is_not_exhausted() -> None:
+    store = BigCommerceStore(stools=600, budget=4)
     _, ((_, rows),), fetch = store.fetch()
     assert len(rows) == 602
     assert {round(seconds, 2) for seconds in fetch.slept} == {4.5}
 
 
-def test_a_budget_that_is_used_up_at_first() -> None:
+def test_an_initially_exhausted_budget() -> None:
     with pytest.raises(RetryLater) as caught:
-        Store(budget=0).fetch()
+        BigCommerceStore(budget=0).fetch()
     assert caught.value.until is not None
 
 
 def test_stock_alone() -> None:
-    _, ((table, rows),), _ = Store(stools=1).fetch(stream="stock")
+    _, ((table, rows),), _ = BigCommerceStore(stools=1).fetch(stream="stock")
     assert rows[0] == {"product id": "7", "variant id": "71", "sku": "ADA-G", "inventory_level": 4}
     assert "price" not in table.headers
 
 
 def test_a_wrong_token() -> None:
     with pytest.raises(Refused) as caught:
-        Store().vendor.fetch(SPEC, {}, {**CREDENTIALS, "access_token": "token-of-another"})
+        BigCommerceStore().vendor.fetch(SPEC, {}, {**CREDENTIALS, "access_token": "token-of-another"})
     assert caught.value.is_credentials_error and "of-another" not in str(caught.value)
 
 
@@ -152,7 +152,7 @@ BASE = "https://api.bigcommerce.com/stores/abc123"
 FIELDS = "id%2Csku%2Cinventory_level%2Cinventory_tracking%2Cavailability"
 
 
-def listed(*items: dict[str, Any]) -> StubResponse:
+def build_page(*items: dict[str, Any]) -> StubResponse:
     """A page that is all there is."""
     return StubResponse(json.dumps({"data": items, "meta": {"pagination": {"total": len(items)}}}).encode())
 
@@ -165,12 +165,12 @@ class TestBigCommerce(ConnectorContract):
         config={"platform": "bigcommerce"},
         credentials=CREDENTIALS,
         responses={
-            f"{BASE}/v3/catalog/products?is_visible=true&sort=id&direction=asc&include=variants%2Cimages%2Ccustom_fields&limit=128&page=1": listed(SOFA),
-            f"{BASE}/v3/catalog/brands?limit=128&page=1": listed(),
-            f"{BASE}/v3/catalog/trees/categories?limit=128&page=1": listed(),
+            f"{BASE}/v3/catalog/products?is_visible=true&sort=id&direction=asc&include=variants%2Cimages%2Ccustom_fields&limit=128&page=1": build_page(SOFA),
+            f"{BASE}/v3/catalog/brands?limit=128&page=1": build_page(),
+            f"{BASE}/v3/catalog/trees/categories?limit=128&page=1": build_page(),
             f"{BASE}/v2/store": StubResponse(b'{"currency": "USD", "weight_units": "KGS", "dimension_units": "Centimeters"}'),
         },
         rows=2,
         item=StockCheckItem("7", "71", "ADA-G"),
-        stock_responses={f"{BASE}/v3/catalog/products?id=7&include=variants&include_fields={FIELDS}": listed(SOFA)},
+        stock_responses={f"{BASE}/v3/catalog/products?id=7&include=variants&include_fields={FIELDS}": build_page(SOFA)},
     )  # fmt: skip

@@ -12,12 +12,12 @@ from connectors.sdk import Limits
 from domain.ingestion.model import FeedTable, Row
 from domain.ingestion.ports import ParseFailed
 from domain.kernel.problems import Problem, ProblemKind
-from tests.connectors.test_connector_host import Scripted, host, job
+from tests.connectors.test_connector_host import ScriptedConnector, create_host, create_task
 
 LIMITS = Limits(cell_chars=100, cell_items=60)
 
 
-def nested(levels: int) -> Any:
+def build_nested_list(levels: int) -> Any:
     """A list in a list in a list."""
     value: Any = "a"
     for _ in range(levels):
@@ -25,7 +25,7 @@ def nested(levels: int) -> Any:
     return value
 
 
-def read(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple[list[Row], list[Any]]:
+def read_rows(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple[list[Row], list[Any]]:
     """Return the rows within their bounds, and the reports."""
     reports: list[Any] = []
     kept = list(omit_oversized_cells(iter(rows), headers, LIMITS, lambda *report: reports.append(report)))
@@ -36,12 +36,12 @@ def read(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple
     "cell",
     [
         None, "", "x" * 100, True, 0, -5, 10**100, Decimal("12.50"), Decimal("1e20"), Decimal(0), 1.5, [], {}, ["a"] * 60,
-        [{"url": "u" * 50, "alt": None, "position": 1}], {"a": {"b": {"c": ["d"]}}}, ["x" * 90] * 8, nested(20), ("a", "b"),
+        [{"url": "u" * 50, "alt": None, "position": 1}], {"a": {"b": {"c": ["d"]}}}, ["x" * 90] * 8, build_nested_list(20), ("a", "b"),
     ],
 )  # fmt: skip
-def test_cells_within_their_bounds_are_the_same(cell: Any) -> None:
+def test_cells_within_their_limits_are_unchanged(cell: Any) -> None:
     row = (2, ["A", cell])
-    kept, reports = read([row])
+    kept, reports = read_rows([row])
     assert kept == [row]
     assert kept[0] is row
     assert not reports
@@ -65,13 +65,13 @@ def test_cells_within_their_bounds_are_the_same(cell: Any) -> None:
         ({"a": {"b": ["x" * 801]}}, "more than 800 characters"),
         ([Decimal("1e999999999")], "more than 200 digits"),
         ({"amount": 10**300}, "more than 200 digits"),
-        (nested(40), "levels deep"),
-        (nested(50_000), "levels deep"),
+        (build_nested_list(40), "levels deep"),
+        (build_nested_list(50_000), "levels deep"),
     ],
 )
-def test_a_cell_beyond_its_bounds_is_dropped_and_reported(cell: Any, message: str) -> None:
+def test_a_cell_beyond_its_limits_is_dropped_and_reported(cell: Any, message: str) -> None:
     row = (7, ["A", cell, "kept"])
-    kept, reports = read([row], ("SKU", "Text", "Note"))
+    kept, reports = read_rows([row], ("SKU", "Text", "Note"))
     assert kept == [(7, ["A", None, "kept"])]
     ((detail, line, column),) = reports
     assert message in detail
@@ -80,7 +80,7 @@ def test_a_cell_beyond_its_bounds_is_dropped_and_reported(cell: Any, message: st
 
 def test_short_cells_of_a_long_row_stay() -> None:
     row = (2, ["x" * 90] * 40)
-    assert read([row])[0] == [row]
+    assert read_rows([row])[0] == [row]
 
 
 def test_long_headers_are_truncated_and_reported() -> None:
@@ -89,7 +89,7 @@ def test_long_headers_are_truncated_and_reported() -> None:
     assert "column 2" in reports[0][0]
 
 
-class OneTable(Scripted):
+class TableConnector(ScriptedConnector):
     """A connector with one table of these headers."""
 
     def __init__(self, headers: tuple[str, ...], rows: list[Any]) -> None:
@@ -101,16 +101,18 @@ class OneTable(Scripted):
             yield type(table)("Sofas", self._headers, table.rows, None)
 
 
-def tables(connector: Scripted, problems: list[Problem], **limits: Any) -> list[tuple[FeedTable, list[Row]]]:
+def read_tables(
+    connector: ScriptedConnector, problems: list[Problem], **limits: Any
+) -> list[tuple[FeedTable, list[Row]]]:
     """What a host hands on of the connector's table."""
-    found = host(connector, **limits).parse_tables("one", job(), Path(), lambda _: 0, problems.append)
+    found = create_host(connector, **limits).parse_tables("one", create_task(), Path(), lambda _: 0, problems.append)
     return [(table, list(table.rows)) for table in found]
 
 
-def test_every_connector_is_held_to_its_bounds() -> None:
+def test_limits_apply_to_every_connector() -> None:
     problems: list[Problem] = []
     rows = [(2, ["A", "x" * 70_000]), (3, ["B", "short"])]
-    ((_, kept),) = tables(OneTable(("SKU", "Text"), rows), problems)
+    ((_, kept),) = read_tables(TableConnector(("SKU", "Text"), rows), problems)
     assert kept == [(2, ["A", None]), (3, ["B", "short"])]
     detail = "The cell is longer than 65,536 characters; it is ignored."
     assert problems == [Problem("row", ProblemKind.TOO_LONG, detail, 2, "Text", "Sofas")]
@@ -118,4 +120,4 @@ def test_every_connector_is_held_to_its_bounds() -> None:
 
 def test_a_connector_with_too_many_columns() -> None:
     with pytest.raises(ParseFailed, match="more than 10 columns"):
-        tables(OneTable(tuple(map(str, range(11))), []), [], columns=10)
+        read_tables(TableConnector(tuple(map(str, range(11))), []), [], columns=10)

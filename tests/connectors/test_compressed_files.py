@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.sdk import BadData, Limits
-from tests.connectors.workbook_writers import ods, xls, xlsb
+from tests.connectors.workbook_writers import build_ods, build_xls, build_xlsb
 
 ROWS = [["SKU", "Qty"], ["A-1", 3]]
 X12 = (
@@ -25,13 +25,13 @@ FILES: dict[str, bytes] = {
     "jsonl": b'{"SKU": "A-1", "Qty": 3}\n{"SKU": "A-2", "Qty": 3}\n',
     "xml": b"<list><item><SKU>A-1</SKU><Qty>3</Qty></item></list>",
     "x12": X12.encode(),
-    "xls": xls({"S": ROWS}),
-    "ods": ods({"S": ROWS}),
-    "xlsb": xlsb({"S": ROWS}),
+    "xls": build_xls({"S": ROWS}),
+    "ods": build_ods({"S": ROWS}),
+    "xlsb": build_xlsb({"S": ROWS}),
 }
 
 
-def zipped(files: dict[str, bytes]) -> bytes:
+def build_zip(files: dict[str, bytes]) -> bytes:
     """A zip archive."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -42,12 +42,12 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("how", ["gzip", "zip", "gzip in zip", "two members"])
-def test_each_format_packed(reader: Any, kind: str, how: str) -> None:
+def test_compressed_files_of_each_format_are_read(reader: Any, kind: str, how: str) -> None:
     content = FILES[kind]
     packed = {
         "gzip": gzip.compress(content, mtime=0),
-        "zip": zipped({"out/": b"", f"out/feed.{kind}": content, "__MACOSX/._feed": b"x", "out/.DS_Store": b"x"}),
-        "gzip in zip": zipped({"feed.gz": gzip.compress(content, mtime=0)}),
+        "zip": build_zip({"out/": b"", f"out/feed.{kind}": content, "__MACOSX/._feed": b"x", "out/.DS_Store": b"x"}),
+        "gzip in zip": build_zip({"feed.gz": gzip.compress(content, mtime=0)}),
         "two members": gzip.compress(content[:5], mtime=0) + gzip.compress(content[5:], mtime=0) + b"\0" * 8,
     }[how]
     (table, rows), *_ = reader(packed)
@@ -59,23 +59,23 @@ def test_each_format_packed(reader: Any, kind: str, how: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (zipped({"a.csv": b"x", "b.csv": b"y"}), "2 files"),
-        (zipped({"__MACOSX/._a": b"x"}), "no file"),
+        (build_zip({"a.csv": b"x", "b.csv": b"y"}), "2 files"),
+        (build_zip({"__MACOSX/._a": b"x"}), "no file"),
         (gzip.compress(gzip.compress(gzip.compress(b"SKU\nA", mtime=0), mtime=0), mtime=0), "archive in an archive"),
-        (zipped({"a.zip": zipped({"b.zip": zipped({"c.csv": b"SKU\nA\n"})})}), "archive in an archive"),
+        (build_zip({"a.zip": build_zip({"b.zip": build_zip({"c.csv": b"SKU\nA\n"})})}), "archive in an archive"),
         (gzip.compress(b"SKU,Qty\nA-1,3\n", mtime=0)[:-5], "damaged or incomplete"),
         (gzip.compress(b"SKU,Qty\nA-1,3\n", mtime=0)[:12] + b"\xff" * 9, "damaged or incomplete"),
         (gzip.compress(b"", mtime=0), "empty"),
     ],
 )
-def test_what_is_not_unpacked(reader: Any, content: bytes, message: str) -> None:
+def test_unsupported_archives_are_refused(reader: Any, content: bytes, message: str) -> None:
     with pytest.raises(BadData, match=message):
         reader(content)
 
 
 @pytest.mark.parametrize("bomb", ["gzip", "zip"])
-def test_bombs(reader: Any, bomb: str) -> None:
+def test_compression_bombs_are_refused(reader: Any, bomb: str) -> None:
     content = b"\0" * (20 << 20)
-    packed = gzip.compress(content, mtime=0) if bomb == "gzip" else zipped({"a.csv": content})
+    packed = gzip.compress(content, mtime=0) if bomb == "gzip" else build_zip({"a.csv": content})
     with pytest.raises(BadData, match="larger than|too large|bomb"):
         reader(packed, limits=Limits(unpacked_bytes=4 << 20))

@@ -10,15 +10,15 @@ from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
 from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from connectors.shopify.connector import SPEC as SHOPIFY
-from tests.connectors.test_json_ld import SOFA, page
-from tests.connectors.test_merchant import RSS, item
-from tests.connectors.test_x12 import PRICES, STOCK, interchange
-from tests.connectors.workbook_writers import ods, xls, xlsb
+from tests.connectors.test_json_ld import SOFA, build_page
+from tests.connectors.test_merchant import RSS, build_item
+from tests.connectors.test_x12 import PRICES, STOCK, build_interchange
+from tests.connectors.workbook_writers import build_ods, build_xls, build_xlsb
 
 SHOP = "https://shop.example/products.json?limit=250&page="
 
 
-def product(number: int) -> dict[str, object]:
+def build_product(number: int) -> dict[str, object]:
     """A product as a shop lists it, with two variants."""
     return {
         "id": number,
@@ -58,8 +58,8 @@ class TestShopify(ConnectorContract):
         spec=SHOPIFY,
         config={"url": "https://shop.example", "platform": "shopify", "currency": "usd"},
         responses={
-            f"{SHOP}1": StubResponse(json.dumps({"products": [product(1)]}, indent=2).encode()),
-            f"{SHOP}2": StubResponse(json.dumps({"products": [product(2)]}).encode()),
+            f"{SHOP}1": StubResponse(json.dumps({"products": [build_product(1)]}, indent=2).encode()),
+            f"{SHOP}2": StubResponse(json.dumps({"products": [build_product(2)]}).encode()),
             f"{SHOP}3": StubResponse(b'{"products": []}'),
         },
         rows=4,
@@ -92,7 +92,7 @@ ADDRESS = "https://files.example/feed"
 SHEET = {"Stock": [["SKU", "Qty"], ["A-1", 3], ["A-2", 0]]}
 
 
-def file(content: bytes, rows: int, **config: str) -> ConnectorExample:
+def build_file_example(content: bytes, rows: int, **config: str) -> ConnectorExample:
     """The connector for files over one file."""
     return ConnectorExample(
         spec=CSV, config={"url": ADDRESS, **config}, responses={ADDRESS: StubResponse(content)}, rows=rows
@@ -102,70 +102,70 @@ def file(content: bytes, rows: int, **config: str) -> ConnectorExample:
 class TestMerchant(ConnectorContract):
     """A Google Merchant feed."""
 
-    example = file(RSS.format(item() * 2).encode(), 2, format="google_merchant")
+    example = build_file_example(RSS.format(build_item() * 2).encode(), 2, format="google_merchant")
 
 
 class TestX12Prices(ConnectorContract):
     """An X12 price catalogue."""
 
-    example = file(interchange(PRICES).encode(), 2)
+    example = build_file_example(build_interchange(PRICES).encode(), 2)
 
 
 class TestX12Stock(ConnectorContract):
     """X12 stock."""
 
-    example = file(interchange(STOCK).encode(), 6)
+    example = build_file_example(build_interchange(STOCK).encode(), 6)
 
 
 class TestXls(ConnectorContract):
     """An old workbook."""
 
-    example = file(xls(SHEET), 2)
+    example = build_file_example(build_xls(SHEET), 2)
 
 
 class TestXlsb(ConnectorContract):
     """A binary workbook."""
 
-    example = file(xlsb(SHEET), 2)
+    example = build_file_example(build_xlsb(SHEET), 2)
 
 
 class TestOds(ConnectorContract):
     """An OpenDocument spreadsheet."""
 
-    example = file(ods(SHEET), 2)
+    example = build_file_example(build_ods(SHEET), 2)
 
 
 class TestSavedPage(ConnectorContract):
     """A web page with JSON-LD."""
 
-    example = file(page(SOFA).encode(), 1, format="json_ld")
+    example = build_file_example(build_page(SOFA).encode(), 1, format="json_ld")
 
 
 class TestCsvWithSemicolons(ConnectorContract):
     """A table as European spreadsheets write it."""
 
-    example = file("SKU;Preis\r\nA-1;1.299,00\r\nA-2;49,90\r\n".encode("utf-16"), 2, decimal="comma")
+    example = build_file_example("SKU;Preis\r\nA-1;1.299,00\r\nA-2;49,90\r\n".encode("utf-16"), 2, decimal="comma")
 
 
 class TestTabs(ConnectorContract):
     """A table with tabs, in Windows-1252."""
 
-    example = file("SKU\tName\nA-1\tStühle\n".encode("cp1252"), 1)
+    example = build_file_example("SKU\tName\nA-1\tStühle\n".encode("cp1252"), 1)
 
 
 class TestJsonLines(ConnectorContract):
     """JSON, a record a line."""
 
-    example = file(b'{"sku": "A-1", "price": 49.90}\n{"sku": "A-2"}\n', 2)
+    example = build_file_example(b'{"sku": "A-1", "price": 49.90}\n{"sku": "A-2"}\n', 2)
 
 
 class TestXml(ConnectorContract):
     """XML records."""
 
-    example = file(b"<items><item><sku>A-1</sku></item><item><sku>A-2</sku></item></items>", 2)
+    example = build_file_example(b"<items><item><sku>A-1</sku></item><item><sku>A-2</sku></item></items>", 2)
 
 
-def test_every_connector_that_is_shipped_is_held_to_the_suite() -> None:
+def test_every_built_in_connector_has_a_contract_test() -> None:
     for path in Path(__file__).parent.glob("test_*.py"):
         import_module(f"tests.connectors.{path.stem}")
     proved = {

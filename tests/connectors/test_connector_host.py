@@ -37,7 +37,7 @@ SECRET = "tok en/9!"
 LATER = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-class Scripted:
+class ScriptedConnector:
     """A connector with the behaviour that a test sets."""
 
     def __init__(
@@ -55,7 +55,9 @@ class Scripted:
         yield Table(None, ("A",), iter(self._rows), ("sku",))
 
 
-def host(connector: Scripted, http: HttpClient | None = None, hosts: str = "*", **limits: Any) -> PluggyConnectors:
+def create_host(
+    connector: ScriptedConnector, http: HttpClient | None = None, hosts: str = "*", **limits: Any
+) -> PluggyConnectors:
     """A host of this one connector, named `one`."""
     spec = ConnectorSpec(
         name="one", title="One", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), can_fetch=True,
@@ -65,29 +67,29 @@ def host(connector: Scripted, http: HttpClient | None = None, hosts: str = "*", 
     return PluggyConnectors(loaded, http or FakeHttp(), limits=Limits(**limits))
 
 
-def job(**config: Any) -> ConnectorTask:
+def create_task(**config: Any) -> ConnectorTask:
     """A job with a secret."""
     return ConnectorTask(config, {"token": SECRET, "inner": {"pin": "123456"}}, "catalogue")
 
 
-def fetched(connectors: Connectors, name: str = "one", what: ConnectorTask | None = None) -> bytes:
+def fetch_snapshot(connectors: Connectors, name: str = "one", what: ConnectorTask | None = None) -> bytes:
     """The snapshot."""
 
     async def run() -> bytes:
-        async with connectors.fetch(name, what or job()) as answer:
+        async with connectors.fetch(name, what or create_task()) as answer:
             return b"".join([chunk async for chunk in answer.chunks])
 
     return asyncio.run(run())
 
 
-def fails(error: BaseException) -> Scripted:
+def create_failing_connector(error: BaseException) -> ScriptedConnector:
     """A connector whose chunks end in an error."""
 
     async def chunks(_: Context) -> AsyncIterator[bytes]:
         yield b"x"
         raise error
 
-    return Scripted(chunks)
+    return ScriptedConnector(chunks)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def fails(error: BaseException) -> Scripted:
 )
 def test_errors_of_fetching(error: BaseException, code: str, waiting: str | None) -> None:
     with pytest.raises(FetchFailed) as caught:
-        fetched(host(fails(error)))
+        fetch_snapshot(create_host(create_failing_connector(error)))
     assert (caught.value.code, caught.value.wait_reason) == (code, waiting)
     assert caught.value.retry_at == (LATER if waiting == "rate_limited" else None)
 
@@ -113,12 +115,12 @@ def test_errors_of_fetching(error: BaseException, code: str, waiting: str | None
 @pytest.mark.parametrize("text", [SECRET, "key=tok%20en%2F9%21", "key=tok+en%2F9%21", "pin 123456"])
 def test_secrets_are_hidden(text: str) -> None:
     with pytest.raises(FetchFailed) as caught:
-        fetched(host(fails(Unreachable(f"could not ask {text} for it"))))
+        fetch_snapshot(create_host(create_failing_connector(Unreachable(f"could not ask {text} for it"))))
     assert "[hidden]" in str(caught.value)
     assert "tok" not in str(caught.value)
     assert "123456" not in str(caught.value)
     with pytest.raises(FetchFailed) as caught:
-        fetched(host(fails(ValueError(text))))
+        fetch_snapshot(create_host(create_failing_connector(ValueError(text))))
     assert str(caught.value) == "The connector one failed (ValueError)."
     assert caught.value.__cause__ is None
 
@@ -140,7 +142,7 @@ def test_failures_of_the_client(kind: str, code: str) -> None:
 
     connectors = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), Client())
     with pytest.raises(FetchFailed) as caught:
-        fetched(connectors, "csv", ConnectorTask({"url": "https://files.example/a.csv"}, None, "catalogue"))
+        fetch_snapshot(connectors, "csv", ConnectorTask({"url": "https://files.example/a.csv"}, None, "catalogue"))
     assert caught.value.code == code
 
 
@@ -164,7 +166,7 @@ def test_conditional_fetch() -> None:
     assert asyncio.run(run(Known("e")))[::3] == (True, b"")
 
 
-def test_bounds_of_fetching() -> None:
+def test_limits_of_fetching() -> None:
     async def endless(_: Context) -> AsyncIterator[bytes]:
         while True:
             yield b"x" * 1024 * 1024
@@ -174,9 +176,9 @@ def test_bounds_of_fetching() -> None:
         yield b""
 
     with pytest.raises(FetchFailed, match="larger than 3 MiB"):
-        fetched(host(Scripted(endless), snapshot_bytes=3 * 1024 * 1024))
+        fetch_snapshot(create_host(ScriptedConnector(endless), snapshot_bytes=3 * 1024 * 1024))
     with pytest.raises(FetchFailed, match="too long"):
-        fetched(host(Scripted(stuck), fetch_seconds=0.05))
+        fetch_snapshot(create_host(ScriptedConnector(stuck), fetch_seconds=0.05))
 
 
 def test_hosts_of_a_plugin() -> None:
@@ -195,14 +197,16 @@ def test_hosts_of_a_plugin() -> None:
                 yield chunk
 
     client = Client(always=StubResponse(b"ok"))
-    assert fetched(host(Scripted(fetch_file), client, hosts="api.example")) == b"ok"
-    assert fetched(host(Scripted(fetch_file), client)) == b"ok"
+    assert fetch_snapshot(create_host(ScriptedConnector(fetch_file), client, hosts="api.example")) == b"ok"
+    assert fetch_snapshot(create_host(ScriptedConnector(fetch_file), client)) == b"ok"
     assert seen == [frozenset({"api.example"}), frozenset({"b.example"})]
 
 
-def test_rows_pass_as_they_are(tmp_path: Path) -> None:
+def test_rows_are_passed_unchanged(tmp_path: Path) -> None:
     rows = [(number, [str(number)]) for number in range(1, 10_001)]
-    (table,) = host(Scripted(rows=iter(rows))).parse_tables("one", job(), tmp_path, lambda _: 0, [].append)
+    (table,) = create_host(ScriptedConnector(rows=iter(rows))).parse_tables(
+        "one", create_task(), tmp_path, lambda _: 0, [].append
+    )
     assert (table.headers, table.declared_fields) == (("A",), ("sku",))
     walked = list(table.rows)
     assert walked == rows
@@ -219,31 +223,31 @@ def test_errors_of_reading(tmp_path: Path) -> None:
         (KeyError(SECRET), "could not parse .*KeyError"),
     ):
         with pytest.raises(ParseFailed, match=message):
-            walked(host(Scripted(rows=rows(error))), tmp_path)
+            read_rows(create_host(ScriptedConnector(rows=rows(error))), tmp_path)
 
 
-def test_bounds_of_reading(tmp_path: Path) -> None:
+def test_limits_of_reading(tmp_path: Path) -> None:
     many = [(number, ["a"]) for number in range(1, 9_999)]
     with pytest.raises(ParseFailed, match="more than 4,000 rows"):
-        walked(host(Scripted(rows=many), rows=4_000), tmp_path)
+        read_rows(create_host(ScriptedConnector(rows=many), rows=4_000), tmp_path)
     with pytest.raises(ParseFailed, match="too long"):
-        walked(host(Scripted(rows=many), parse_seconds=-1), tmp_path)
+        read_rows(create_host(ScriptedConnector(rows=many), parse_seconds=-1), tmp_path)
 
 
-def walked(connectors: Connectors, path: Path) -> list[Any]:
+def read_rows(connectors: Connectors, path: Path) -> list[Any]:
     """The rows of the one table."""
-    (table,) = connectors.parse_tables("one", job(), path, lambda _: 0, [].append)
+    (table,) = connectors.parse_tables("one", create_task(), path, lambda _: 0, [].append)
     return list(table.rows)
 
 
 def test_unknown_connectors(tmp_path: Path) -> None:
-    connectors = host(Scripted())
+    connectors = create_host(ScriptedConnector())
     assert connectors.find_connector("two") is None
     assert [info.name for info in connectors.list_connectors()] == ["one"]
     with pytest.raises(FetchFailed):
-        fetched(connectors, "two")
+        fetch_snapshot(connectors, "two")
     with pytest.raises(ParseFailed):
-        list(connectors.parse_tables("two", job(), tmp_path, len, [].append))
+        list(connectors.parse_tables("two", create_task(), tmp_path, len, [].append))
 
 
 def test_reports(tmp_path: Path) -> None:
@@ -258,7 +262,7 @@ def test_reports(tmp_path: Path) -> None:
     assert "secret value" not in problem.detail
 
 
-class CheckingOne(Scripted):
+class CheckingConnector(ScriptedConnector):
     """A connector that can also check one item."""
 
     def __init__(self, fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]]) -> None:
@@ -270,7 +274,7 @@ class CheckingOne(Scripted):
         yield Fetched(200, self.fetch_item(ctx, item))
 
 
-def checked(connectors: Connectors) -> bytes:
+def fetch_stock(connectors: Connectors) -> bytes:
     """What a check of one item answers."""
 
     async def run() -> bytes:
@@ -282,15 +286,17 @@ def checked(connectors: Connectors) -> bytes:
     return asyncio.run(run())
 
 
-def checker(fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]], **limits: Any) -> PluggyConnectors:
+def create_checking_host(
+    fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]], **limits: Any
+) -> PluggyConnectors:
     """A host of a connector that checks so."""
-    made = host(CheckingOne(fetch_item), **limits)
+    made = create_host(CheckingConnector(fetch_item), **limits)
     provided = made._loaded.connectors["one"]
     spec = replace(provided.spec, can_check_stock=True)
     return PluggyConnectors(LoadedPlugins({"one": replace(provided, spec=spec)}), FakeHttp(), limits=Limits(**limits))
 
 
-def test_one_item_is_checked_within_tighter_bounds() -> None:
+def test_a_stock_check_has_tighter_limits() -> None:
     async def fetch_item(ctx: Context, item: StockCheckItem) -> AsyncIterator[bytes]:
         assert (ctx.stream, ctx.limits.max_wait_seconds, ctx.credentials) == ("stock", 0.0, {"token": SECRET})
         yield repr(item).encode()
@@ -303,11 +309,11 @@ def test_one_item_is_checked_within_tighter_bounds() -> None:
         raise Refused(f"Not {SECRET}.", is_credentials_error=True)
         yield b""
 
-    assert checked(checker(fetch_item)) == b"StockCheckItem(product_key='P', variant_key='V', sku='S')"
+    assert fetch_stock(create_checking_host(fetch_item)) == b"StockCheckItem(product_key='P', variant_key='V', sku='S')"
     with pytest.raises(FetchFailed, match="larger than 1 MiB"):
-        checked(checker(endless, page_bytes=1024 * 1024))
+        fetch_stock(create_checking_host(endless, page_bytes=1024 * 1024))
     with pytest.raises(FetchFailed, match="Not .hidden.") as caught:
-        checked(checker(failing))
+        fetch_stock(create_checking_host(failing))
     assert caught.value.code == "credentials_refused"
 
 
@@ -316,7 +322,7 @@ def test_connectors_that_can_check_one_item_are_declared() -> None:
     able = {one.name for one in shops.list_connectors() if one.can_check_stock}
     assert able == {"bigcommerce", "shopify", "shopify-admin", "woocommerce"}
     with pytest.raises(FetchFailed, match="does not support stock checks"):
-        checked(host(Scripted()))
+        fetch_stock(create_host(ScriptedConnector()))
 
 
 def test_a_busy_host_is_retried_later() -> None:
@@ -331,7 +337,7 @@ def test_a_busy_host_is_retried_later() -> None:
 
     connectors = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), Client())
     with pytest.raises(FetchFailed) as caught:
-        fetched(connectors, "csv", ConnectorTask({"url": "https://files.example/a.csv"}, None, "catalogue"))
+        fetch_snapshot(connectors, "csv", ConnectorTask({"url": "https://files.example/a.csv"}, None, "catalogue"))
     assert (caught.value.code, caught.value.wait_reason, caught.value.is_throttled_locally) == (
         "fetch_failed",
         "retry",
@@ -354,7 +360,7 @@ def test_a_failure_has_the_head_of_the_last_response(status: int, begun: bool) -
 
     http = FakeHttp({address: StubResponse(b"", status, "text/HTML; charset=utf-8")})
     with pytest.raises(FetchFailed) as caught:
-        fetched(host(Scripted(fetch), http))
+        fetch_snapshot(create_host(ScriptedConnector(fetch), http))
     assert caught.value.response == ResponseHead(status, "https://a.example/feed", "text/html")
 
 
@@ -364,7 +370,7 @@ def test_a_source_that_cannot_be_reached_has_no_response() -> None:
         yield b""
 
     with pytest.raises(FetchFailed) as caught:
-        fetched(host(Scripted(fetch)))
+        fetch_snapshot(create_host(ScriptedConnector(fetch)))
     assert caught.value.response is None
 
 
@@ -376,8 +382,8 @@ def test_a_source_that_cannot_be_reached_has_no_response() -> None:
         "https://a.example/feed?X-Amz-Signature=Zm9v",
     ],
 )
-def test_addresses_are_reported_without_what_may_be_a_credential(url: str) -> None:
-    class Redirected(Scripted):
+def test_addresses_are_reported_without_credentials(url: str) -> None:
+    class Redirected(ScriptedConnector):
         @asynccontextmanager
         async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
             async def chunks() -> AsyncIterator[bytes]:
@@ -386,7 +392,7 @@ def test_addresses_are_reported_without_what_may_be_a_credential(url: str) -> No
             yield Fetched(200, chunks(), final_url=url)
 
     async def run() -> str | None:
-        async with host(Redirected()).fetch("one", job()) as answer:
+        async with create_host(Redirected()).fetch("one", create_task()) as answer:
             return answer.final_url
 
     assert asyncio.run(run()) == "https://a.example/feed"

@@ -20,32 +20,32 @@ TOKEN = "not-a-real-token"
 ANSWERS = {URL: StubResponse(b'[{"sku": "A", "price": 1}, {"sku": "B", "price": 2}]')}
 
 
-def keen(items: Any) -> Iterator[Table]:
+def parse_items(items: Any) -> Iterator[Table]:
     """What a good connector makes of its items."""
     rows = ((number, [item.get("sku"), item.get("price")]) for number, item in enumerate(items, start=1))
     yield Table(None, ("sku", "price"), rows, ("sku", "price@currency=eur"))
 
 
-class Odd:
+class ConfigurableConnector:
     """A connector that keeps its promises but where a test has it do otherwise."""
 
-    def __init__(self, make: Callable[[Any], Iterator[Table]] = keen, **ways: Any) -> None:
-        self.make, self.ways = make, ways
+    def __init__(self, make: Callable[[Any], Iterator[Table]] = parse_items, **ways: Any) -> None:
+        self.parse, self.overrides = make, ways
 
     def fetch(self, ctx: Any) -> Any:
         """Request the items."""
-        return self.ways["fetch"](ctx) if "fetch" in self.ways else stream_file(ctx, URL, {})
+        return self.overrides["fetch"](ctx) if "fetch" in self.overrides else stream_file(ctx, URL, {})
 
     def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
         """Read them."""
         try:
             items = json.loads(path.read_bytes())
         except ValueError:
-            if "broken" in self.ways:
-                yield from self.ways["broken"]()
+            if "broken" in self.overrides:
+                yield from self.overrides["broken"]()
                 return
             raise BadData("this is no JSON") from None
-        yield from self.make(items)
+        yield from self.parse(items)
 
 
 SPEC = ConnectorSpec(
@@ -56,11 +56,11 @@ SPEC = ConnectorSpec(
     can_fetch=True,
     config_schema={"type": "object", "properties": {"page": {"type": "integer", "description": "Which."}}},
     credentials_schema={"type": "object", "properties": {"token": {"type": "string", "description": "Yours."}}},
-    open=Odd,
+    open=ConfigurableConnector,
 )
 
 
-def suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
+def create_suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
     """The suite over the example."""
     made = ConnectorContract()
     made.example = replace(
@@ -70,20 +70,20 @@ def suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
     return made
 
 
-def opened(*make: Any, **ways: Any) -> ConnectorSpec:
+def create_spec(*make: Any, **ways: Any) -> ConnectorSpec:
     """The description of a connector that works otherwise."""
-    return replace(SPEC, open=lambda: Odd(*make, **ways))
+    return replace(SPEC, open=lambda: ConfigurableConnector(*make, **ways))
 
 
-def failure_of(test: Callable[[], None]) -> str:
+def catch_failure(test: Callable[[], None]) -> str:
     """What a test of the suite fails with."""
     with pytest.raises(AssertionError) as caught:
         test()
     return str(caught.value)
 
 
-def test_a_good_one_passes() -> None:
-    made = suite()
+def test_a_correct_connector_passes() -> None:
+    made = create_suite()
     tests = [name for name in dir(made) if name.startswith("test_")]
     assert len(tests) == 9
     for name in tests:
@@ -109,34 +109,34 @@ def test_a_good_one_passes() -> None:
     ],
 )  # fmt: skip
 def test_descriptions(change: dict[str, Any], expected: str, came: str) -> None:
-    text = failure_of(suite(replace(SPEC, **change)).test_description)
+    text = catch_failure(create_suite(replace(SPEC, **change)).test_description)
     assert expected in text
     assert f"\n  actual: {came}" in text
 
 
-def one(headers: tuple[str, ...], rows: list[Any], given: Any = None) -> ConnectorSpec:
+def create_table_spec(headers: tuple[str, ...], rows: list[Any], given: Any = None) -> ConnectorSpec:
     """A connector that hands this table over, in a sheet."""
-    return opened(lambda _: iter([Table("Stock", headers, iter(rows), given)]))
+    return create_spec(lambda _: iter([Table("Stock", headers, iter(rows), given)]))
 
 
 @pytest.mark.parametrize(
     ("spec", "expected", "came"),
     [
-        (one(("a",), [(1, ["x"])]), "Rows of all tables\n  expected: 2 (ConnectorExample.rows)", "1"),
-        (one((), [(1, []), (2, [])]), "Table 1 (Stock), headers\n  expected: one or more", "()"),
-        (one(("",), [(1, [1]), (2, [1])]), "headers\n  expected: headers that are not empty", "['']"),
-        (one(("a",), [(1, [1]), (2, [1])], ()), "number of fields\n  expected: 1, as many as headers", "0"),
-        (one(("a",), [(1, [1]), (2, [1])], ("prize",)), "fields\n  expected: names in joinery_sdk.DECLARED", "['prize']"),
-        (one(("a",), [(1, [1]), (2, [1])], ("dimensions.widht",)), "fields\n  expected: names in", "['dimensions.widht']"),
-        (one(("a",), [(2, [1]), (1, [1])]), "lines of its rows\n  expected: ascending line numbers", "[2, 1]"),
-        (one(("a",), [(0, [1]), (1, [1])]), "lines of its rows\n  expected: ascending line numbers", "[0, 1]"),
-        (one(("a", "b"), [(1, [1, 2]), (2, [1])]), "Table 1 (Stock), line 2, cells\n  expected: 2, one per header", "1"),
-        (one(("a",), [(1, [1]), (7, [49.9])]), "line 7, column a\n  expected: text, whole numbers, Decimal", "49.9 (float)"),
-        (one(("a",), [(1, [1]), (7, [{"w": 0.5}])]), "line 7, column a\n  expected: text", "{'w': 0.5} (dict)"),
+        (create_table_spec(("a",), [(1, ["x"])]), "Rows of all tables\n  expected: 2 (ConnectorExample.rows)", "1"),
+        (create_table_spec((), [(1, []), (2, [])]), "Table 1 (Stock), headers\n  expected: one or more", "()"),
+        (create_table_spec(("",), [(1, [1]), (2, [1])]), "headers\n  expected: headers that are not empty", "['']"),
+        (create_table_spec(("a",), [(1, [1]), (2, [1])], ()), "number of fields\n  expected: 1, as many as headers", "0"),
+        (create_table_spec(("a",), [(1, [1]), (2, [1])], ("prize",)), "fields\n  expected: names in joinery_sdk.DECLARED", "['prize']"),
+        (create_table_spec(("a",), [(1, [1]), (2, [1])], ("dimensions.widht",)), "fields\n  expected: names in", "['dimensions.widht']"),
+        (create_table_spec(("a",), [(2, [1]), (1, [1])]), "lines of its rows\n  expected: ascending line numbers", "[2, 1]"),
+        (create_table_spec(("a",), [(0, [1]), (1, [1])]), "lines of its rows\n  expected: ascending line numbers", "[0, 1]"),
+        (create_table_spec(("a", "b"), [(1, [1, 2]), (2, [1])]), "Table 1 (Stock), line 2, cells\n  expected: 2, one per header", "1"),
+        (create_table_spec(("a",), [(1, [1]), (7, [49.9])]), "line 7, column a\n  expected: text, whole numbers, Decimal", "49.9 (float)"),
+        (create_table_spec(("a",), [(1, [1]), (7, [{"w": 0.5}])]), "line 7, column a\n  expected: text", "{'w': 0.5} (dict)"),
     ],
 )  # fmt: skip
 def test_rows(spec: ConnectorSpec, expected: str, came: str) -> None:
-    text = failure_of(suite(spec).test_rows)
+    text = catch_failure(create_suite(spec).test_rows)
     assert expected in text
     assert f"\n  actual: {came}" in text
 
@@ -148,7 +148,9 @@ def test_state_that_is_kept() -> None:
         kept.append(1)
         return iter([Table(None, ("n",), iter([(1, [len(kept)])]))])
 
-    assert "the same rows, [[(1, [1])]]\n  actual: [[(1, [2])]]" in failure_of(suite(opened(more)).test_repeated_calls)
+    assert "the same rows, [[(1, [1])]]\n  actual: [[(1, [2])]]" in catch_failure(
+        create_suite(create_spec(more)).test_repeated_calls
+    )
 
     @asynccontextmanager
     async def fetch(ctx: Any) -> Any:
@@ -157,12 +159,12 @@ def test_state_that_is_kept() -> None:
             yield Fetched(answer.status, answer.chunks)
 
     kept.clear()
-    text = failure_of(suite(opened(fetch=fetch)).test_repeated_calls)
+    text = catch_failure(create_suite(create_spec(fetch=fetch)).test_repeated_calls)
     assert text == "Fetching twice\n  expected: the same 3 bytes\n  actual: b'[2]'"
 
 
-def test_reading_that_sends_a_request() -> None:
-    class Requesting(Odd):
+def test_requests_during_parsing_are_refused() -> None:
+    class Requesting(ConfigurableConnector):
         """A connector that sends a request while it reads."""
 
         def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
@@ -170,11 +172,11 @@ def test_reading_that_sends_a_request() -> None:
             ctx.http._find_reply("GET", URL, {}, None)
             return super().parse_tables(ctx, path)
 
-    text = failure_of(suite(replace(SPEC, open=Requesting)).test_parsing_without_network)
+    text = catch_failure(create_suite(replace(SPEC, open=Requesting)).test_parsing_without_network)
     assert text == f"Reading a snapshot\n  expected: no request\n  actual: ['GET {URL}']"
 
 
-def failing(error: Exception | None) -> ConnectorSpec:
+def create_failing_spec(error: Exception | None) -> ConnectorSpec:
     """A connector whose source's answer never counts: it raises this, or takes anything."""
 
     @asynccontextmanager
@@ -184,13 +186,13 @@ def failing(error: Exception | None) -> ConnectorSpec:
                 raise error
             yield Fetched(answer.status, answer.chunks)
 
-    return opened(fetch=fetch)
+    return create_spec(fetch=fetch)
 
 
 ITEM = StockCheckItem("A", "A")
 
 
-class Checking(Odd):
+class CheckingConnector(ConfigurableConnector):
     """Checks as a test has it do; `stock` comes out as a snapshot."""
 
     def fetch_stock(self, ctx: Any, item: StockCheckItem) -> Any:
@@ -198,82 +200,86 @@ class Checking(Odd):
 
         @asynccontextmanager
         async def answering() -> Any:
-            found = self.ways.get("stock")
-            for _ in range(self.ways.get("times", 1)):
+            found = self.overrides.get("stock")
+            for _ in range(self.overrides.get("times", 1)):
                 async with ctx.http.get(URL) as answer:
                     raise_for_status(answer, ctx)
                     found = found or answer.chunks
-            await ctx.sleep(self.ways.get("wait", 0))
+            await ctx.sleep(self.overrides.get("wait", 0))
             yield Fetched(200, found)
 
         return answering()
 
 
-def checking(
+def create_checking_suite(
     example: Any = MappingProxyType({"item": ITEM, "stock_responses": ANSWERS}), **ways: Any
 ) -> ConnectorContract:
     """The suite over a connector that checks stock in such a way."""
-    return suite(replace(SPEC, open=lambda: Checking(**ways), can_check_stock=True), **example)
+    return create_suite(replace(SPEC, open=lambda: CheckingConnector(**ways), can_check_stock=True), **example)
 
 
 def test_stock_checks() -> None:
-    good = checking()
+    good = create_checking_suite()
     for name in ("test_description", "test_stock_check"):
         getattr(good, name)()
-    assert "ConnectorSpec.can_check_stock\n  expected: only for" in failure_of(
-        suite(replace(SPEC, can_check_stock=True)).test_description
+    assert "ConnectorSpec.can_check_stock\n  expected: only for" in catch_failure(
+        create_suite(replace(SPEC, can_check_stock=True)).test_description
     )
-    assert "expected: a connector with the method fetch_stock" in failure_of(
-        suite(replace(SPEC, can_check_stock=True), item=ITEM).test_stock_check
+    assert "expected: a connector with the method fetch_stock" in catch_failure(
+        create_suite(replace(SPEC, can_check_stock=True), item=ITEM).test_stock_check
     )
     assert (
         "ConnectorExample.item, because ConnectorSpec.can_check_stock is set\n  expected: a StockCheckItem"
-        in failure_of(checking({}).test_stock_check)
+        in catch_failure(create_checking_suite({}).test_stock_check)
     )
-    assert "Requests of a stock check\n  expected: 1 to 5" in failure_of(checking(times=6).test_stock_check)
+    assert "Requests of a stock check\n  expected: 1 to 5" in catch_failure(
+        create_checking_suite(times=6).test_stock_check
+    )
     assert (
         "Wait time of a stock check\n  expected: 0 seconds, because the caller waits for the result\n  actual: 30"
-        in failure_of(checking(wait=30).test_stock_check)
+        in catch_failure(create_checking_suite(wait=30).test_stock_check)
     )
-    other = checking({"item": StockCheckItem("C", "C"), "stock_responses": ANSWERS})
-    assert "Rows of a stock check\n  expected: one of StockCheckItem" in failure_of(other.test_stock_check)
-    assert "HTTP 404 to a stock check\n  expected: ConnectorError" in failure_of(
-        suite(
+    other = create_checking_suite({"item": StockCheckItem("C", "C"), "stock_responses": ANSWERS})
+    assert "Rows of a stock check\n  expected: one of StockCheckItem" in catch_failure(other.test_stock_check)
+    assert "HTTP 404 to a stock check\n  expected: ConnectorError" in catch_failure(
+        create_suite(
             replace(
-                SPEC, open=lambda: Checking(lambda _: iter([]), stock=chunks(b"[]"), times=0), can_check_stock=True
+                SPEC,
+                open=lambda: CheckingConnector(lambda _: iter([]), stock=stream_chunks(b"[]"), times=0),
+                can_check_stock=True,
             ),
             item=ITEM,
         ).test_stock_check_refusals
     )
 
 
-async def chunks(content: bytes) -> Any:
+async def stream_chunks(content: bytes) -> Any:
     """The content, whole."""
     yield content
 
 
 def test_refusals() -> None:
-    assert "HTTP 404 from the source\n  expected: ConnectorError\n  actual: no error" in failure_of(
-        suite(opened(lambda _: iter([]), fetch=failing(None).open().fetch)).test_refusals
+    assert "HTTP 404 from the source\n  expected: ConnectorError\n  actual: no error" in catch_failure(
+        create_suite(create_spec(lambda _: iter([]), fetch=create_failing_spec(None).open().fetch)).test_refusals
     )
-    assert "HTTP 401 from the source\n  expected: Refused\n  actual: Unreachable('no')" in failure_of(
-        suite(failing(Unreachable("no"))).test_refusals
+    assert "HTTP 401 from the source\n  expected: Refused\n  actual: Unreachable('no')" in catch_failure(
+        create_suite(create_failing_spec(Unreachable("no"))).test_refusals
     )
-    assert "HTTP 429 from the source\n  expected: RetryLater\n  actual: Refused('no')" in failure_of(
-        suite(failing(Refused("no"))).test_refusals
+    assert "HTTP 429 from the source\n  expected: RetryLater\n  actual: Refused('no')" in catch_failure(
+        create_suite(create_failing_spec(Refused("no"))).test_refusals
     )
 
 
-def test_an_error_that_is_not_one_of_the_kit() -> None:
-    text = failure_of(suite(failing(KeyError("account"))).test_refusals)
+def test_errors_outside_the_sdk_are_refused() -> None:
+    text = catch_failure(create_suite(create_failing_spec(KeyError("account"))).test_refusals)
     assert (
         text
         == "A source whose response is HTTP 404 with application/json\n  expected: an error of joinery_sdk\n  actual: KeyError('account')"
     )
 
 
-def test_a_wait_that_is_not_passed_on() -> None:
-    class Hasty(Odd):
+def test_a_wait_time_that_is_not_forwarded() -> None:
+    class Hasty(ConfigurableConnector):
         """Knows the kinds, and forgets how long."""
 
         def fetch(self, ctx: Any) -> Any:
@@ -287,23 +293,27 @@ def test_a_wait_that_is_not_passed_on() -> None:
 
             return run()
 
-    text = failure_of(suite(replace(SPEC, open=Hasty)).test_refusals)
+    text = catch_failure(create_suite(replace(SPEC, open=Hasty)).test_refusals)
     assert text.startswith("RetryLater.until at HTTP 404, Retry-After 30\n  expected: 2026-11-20 12:00:30+00:00")
     assert text.endswith("actual: None")
 
 
 def test_secrets_are_removed_from_messages() -> None:
-    text = failure_of(suite(failing(Refused(f"the token {TOKEN} is wrong"))).test_refusals)
+    text = catch_failure(create_suite(create_failing_spec(Refused(f"the token {TOKEN} is wrong"))).test_refusals)
     assert text.startswith("The message of HTTP 404\n  expected: no value of the credentials")
     assert TOKEN not in text
 
 
 def test_a_web_page_that_is_read() -> None:
-    assert "A web page in place of the feed\n  expected: a ConnectorError\n  actual: no error" in failure_of(
-        suite(opened(keen, broken=lambda: iter([]), fetch=failing(None).open().fetch)).test_web_page
+    assert "A web page in place of the feed\n  expected: a ConnectorError\n  actual: no error" in catch_failure(
+        create_suite(
+            create_spec(parse_items, broken=lambda: iter([]), fetch=create_failing_spec(None).open().fetch)
+        ).test_web_page
     )
-    assert "Reading a web page\n  expected: BadData\n  actual: no error, and 0 rows" in failure_of(
-        suite(replace(opened(keen, broken=lambda: iter([])), can_fetch=False), snapshot=b"[]").test_web_page
+    assert "Reading a web page\n  expected: BadData\n  actual: no error, and 0 rows" in catch_failure(
+        create_suite(
+            replace(create_spec(parse_items, broken=lambda: iter([])), can_fetch=False), snapshot=b"[]"
+        ).test_web_page
     )
 
 
@@ -314,15 +324,17 @@ def test_bad_snapshots() -> None:
     def failed() -> Any:
         raise KeyError("items")
 
-    spoilt = suite(opened(keen, broken=lambda: iter([]))).test_bad_snapshots
-    assert failure_of(spoilt) == "Reading an empty file\n  expected: BadData\n  actual: no error, and 0 rows"
-    assert "expected: BadData with a message" in failure_of(suite(opened(keen, broken=silent)).test_bad_snapshots)
-    message = failure_of(suite(opened(keen, broken=failed)).test_bad_snapshots)
+    spoilt = create_suite(create_spec(parse_items, broken=lambda: iter([]))).test_bad_snapshots
+    assert catch_failure(spoilt) == "Reading an empty file\n  expected: BadData\n  actual: no error, and 0 rows"
+    assert "expected: BadData with a message" in catch_failure(
+        create_suite(create_spec(parse_items, broken=silent)).test_bad_snapshots
+    )
+    message = catch_failure(create_suite(create_spec(parse_items, broken=failed)).test_bad_snapshots)
     assert message == "Reading an empty file\n  expected: BadData\n  actual: KeyError('items')"
 
 
 def test_a_truncated_snapshot_that_fails_otherwise() -> None:
-    class Frail(Odd):
+    class Frail(ConfigurableConnector):
         """Takes for granted that a file ends as it should."""
 
         def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
@@ -331,13 +343,13 @@ def test_a_truncated_snapshot_that_fails_otherwise() -> None:
                 raise KeyError("items")
             return super().parse_tables(ctx, path)
 
-    text = failure_of(suite(replace(SPEC, open=Frail)).test_bad_snapshots)
+    text = catch_failure(create_suite(replace(SPEC, open=Frail)).test_bad_snapshots)
     assert text == "Reading noise\n  expected: rows or BadData\n  actual: KeyError('items')"
 
 
-def test_an_address_that_the_example_does_not_answer() -> None:
+def test_an_address_without_example_response() -> None:
     with pytest.raises(Unreachable) as caught:
-        suite(responses={"https://api.odd.example/other": StubResponse(b"[]")}).test_rows()
+        create_suite(responses={"https://api.odd.example/other": StubResponse(b"[]")}).test_rows()
     assert caught.value.__notes__ == [
         f"The example answers ['https://api.odd.example/other']; the connector requested ['{URL}']."
     ]

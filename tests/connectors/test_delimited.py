@@ -63,30 +63,32 @@ def test_sep_line(reader: Any) -> None:
 def test_header_on_row_seven(reader: Any) -> None:
     rows = [["ACME Furniture", "", ""], ["Price list 11/20/2026"], [], ["Call us: 555 1234"], [], ["", "", "page"],
             ["SKU", "Colour", "Price"], ["A-1", "Oak", "12.50"], ["A-2", "Ash", "13"]]  # fmt: skip
-    headers, got = reader.one(_csv(rows))
+    headers, got = reader.one(_encode_csv(rows))
     assert headers == ("SKU", "Colour", "Price")
     assert got == [(8, ["A-1", "Oak", "12.50"]), (9, ["A-2", "Ash", "13"])]
 
 
 def test_header_without_known_words(reader: Any) -> None:
-    headers, got = reader.one(_csv([["Liste"], ["Artikelnr", "Farbe", "Preis"], ["1", "rot", "5"], ["2", "blau", "6"]]))
+    headers, got = reader.one(
+        _encode_csv([["Liste"], ["Artikelnr", "Farbe", "Preis"], ["1", "rot", "5"], ["2", "blau", "6"]])
+    )
     assert headers == ("Artikelnr", "Farbe", "Preis")
     assert [line for line, _ in got] == [3, 4]
 
 
-def test_units_go_into_names(reader: Any) -> None:
+def test_units_are_added_to_headers(reader: Any) -> None:
     headers, got = reader.one(
-        _csv([["SKU", "Width", "Weight (lb)", "Qty"], ["", "in", "lb", "ea"], ["A", "3", "4", "5"]])
+        _encode_csv([["SKU", "Width", "Weight (lb)", "Qty"], ["", "in", "lb", "ea"], ["A", "3", "4", "5"]])
     )
     assert headers == ("SKU", "Width (in)", "Weight (lb)", "Qty")
     assert got == [(3, ["A", "3", "4", "5"])]
 
 
-def test_groups_over_names(reader: Any) -> None:
+def test_group_headers_are_combined(reader: Any) -> None:
     rows = [["SKU", "Name", "Carton", "", "", "Product", ""],
             ["", "", "Width", "Depth", "Height", "Width", "Weight"],
             ["A", "Sofa", "1", "2", "3", "4", "5"]]  # fmt: skip
-    headers, got = reader.one(_csv(rows))
+    headers, got = reader.one(_encode_csv(rows))
     assert headers == (
         "SKU",
         "Name",
@@ -105,7 +107,7 @@ def test_title_next_to_a_date_is_not_a_group(reader: Any) -> None:
         ["SKU", "Name", "Width", "Price", "Qty"],
         ["A", "Sofa", "1", "2", "3"],
     ]
-    headers, _ = reader.one(_csv(rows))
+    headers, _ = reader.one(_encode_csv(rows))
     assert headers == ("SKU", "Name", "Width", "Price", "Qty")
 
 
@@ -122,7 +124,7 @@ def test_ragged_rows(reader: Any) -> None:
     assert [(report.line, "2 more values" in report.detail) for report in reader.context.reports] == [(4, True)]
 
 
-def test_blank_rows_and_repeated_headers_are_left_out(reader: Any) -> None:
+def test_blank_rows_and_repeated_headers_are_omitted(reader: Any) -> None:
     _, got = reader.one(b"SKU,Qty\n,\nA,1\n  , \n\nSKU,Qty\nB,2\n,\n,\n")
     assert got == [(3, ["A", "1"]), (7, ["B", "2"])]
 
@@ -132,7 +134,7 @@ def test_lines_of_quoted_breaks(reader: Any) -> None:
     assert got == [(2, ["A", "one\r\ntwo"]), (4, ["B", "x"])]
 
 
-def test_leading_zeros_and_guards_stay(reader: Any) -> None:
+def test_leading_zeros_and_text_guards_are_preserved(reader: Any) -> None:
     _, got = reader.one(b"SKU,UPC\n'101,0012345678905\n")
     assert got == [(2, ["'101", "0012345678905"])]
 
@@ -164,10 +166,12 @@ def test_one_endless_line(reader: Any) -> None:
 
 
 def test_two_hundred_columns(reader: Any) -> None:
-    headers, got = reader.one(_csv([["SKU", *[f"Attribute {at}" for at in range(199)]], ["A", *map(str, range(199))]]))
+    headers, got = reader.one(
+        _encode_csv([["SKU", *[f"Attribute {at}" for at in range(199)]], ["A", *map(str, range(199))]])
+    )
     assert len(headers) == len(got[0][1]) == 200
     with pytest.raises(BadData, match="200 columns; at most 100"):
-        reader(_csv([[f"H{at}" for at in range(200)]] * 2), limits=Limits(columns=100))
+        reader(_encode_csv([[f"H{at}" for at in range(200)]] * 2), limits=Limits(columns=100))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,7 @@ def test_two_hundred_columns(reader: Any) -> None:
         (b"PK\x03\x04 not really", "damaged"),
     ],
 )
-def test_what_is_no_table(reader: Any, content: bytes, message: str) -> None:
+def test_files_without_a_table(reader: Any, content: bytes, message: str) -> None:
     with pytest.raises(BadData, match=message):
         reader(content)
 
@@ -204,13 +208,13 @@ def test_reading_streams(tmp_path: Path) -> None:
     assert peak < 4 * 1024 * 1024
 
 
-def _csv(rows: list[list[str]]) -> bytes:
+def _encode_csv(rows: list[list[str]]) -> bytes:
     buffer = io.StringIO()
     csv.writer(buffer).writerows(rows)
     return buffer.getvalue().encode()
 
 
-def test_delimiters_inside_quoted_values_count_for_nothing(reader: Any) -> None:
+def test_delimiters_inside_quoted_values_are_ignored(reader: Any) -> None:
     many = ";".join(f"https://v.example/{at}.jpg" for at in range(300))
     lines = ["SKU,Pictures,Qty", *[f'A-{at},"{many}",3' for at in range(5)], f'"A;9","a\n;{many}\n","1;2"']
     headers, rows = reader.one("\n".join(lines).encode())

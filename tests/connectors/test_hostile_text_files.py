@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.isolated_reading import MIB, read_apart
+from tests.connectors.isolated_reading import MIB, read_isolated
 
 MOST_MIB = 160
 """What reading may add to a process, whatever 20 MB consist of: a record, its values, and the buffers on their way."""
@@ -71,20 +71,20 @@ FILES = {
 }
 
 
-def _every_fourth_soon(names: Iterable[str]) -> list[Any]:
+def _select_quick_cases(names: Iterable[str]) -> list[Any]:
     """Every fourth with the tests that are run all the time, the others with the long ones: each takes seconds."""
     return [pytest.param(name, marks=pytest.mark.soak if at % 4 else ()) for at, name in enumerate(names)]
 
 
-@pytest.mark.parametrize("name", _every_fourth_soon(FILES))
+@pytest.mark.parametrize("name", _select_quick_cases(FILES))
 def test_memory_is_bounded(name: str, tmp_path: Path) -> None:
-    found = read_apart(FILES[name](), tmp_path)
+    found = read_isolated(FILES[name](), tmp_path)
     assert found.mib < MOST_MIB, f"{found.mib} MiB, {found.message}"
 
 
-def test_a_repeated_child_takes_time_by_its_number(tmp_path: Path) -> None:
+def test_repeated_children_take_linear_time(tmp_path: Path) -> None:
     few, many = (
-        read_apart(b"<r><item>" + b"<a>1</a>" * count + b"</item></r>", tmp_path) for count in (10_000, 40_000)
+        read_isolated(b"<r><item>" + b"<a>1</a>" * count + b"</item></r>", tmp_path) for count in (10_000, 40_000)
     )
     assert (few.rows, many.rows) == (1, 1)
     assert many.seconds < max(6 * few.seconds, 1.0)
@@ -92,6 +92,6 @@ def test_a_repeated_child_takes_time_by_its_number(tmp_path: Path) -> None:
 
 def test_a_record_of_many_variants_keeps_the_first(tmp_path: Path) -> None:
     wide = [{"text": "x" * MIB, "variants": [{"sku": str(at)} for at in range(1_000)]}]
-    assert read_apart(json.dumps(wide).encode(), tmp_path).rows == 63
+    assert read_isolated(json.dumps(wide).encode(), tmp_path).rows == 63
     plain = [{"title": "Sofa", "variants": [{"sku": str(at)} for at in range(4_000)]}]
-    assert read_apart(json.dumps(plain).encode(), tmp_path).rows == 4_000
+    assert read_isolated(json.dumps(plain).encode(), tmp_path).rows == 4_000

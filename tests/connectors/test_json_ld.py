@@ -38,7 +38,7 @@ SOFA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def page(*documents: Any, head: str = "") -> str:
+def build_page(*documents: Any, head: str = "") -> str:
     """A page with these documents, each in a script of its own."""
     scripts = "".join(
         f'<script type="application/ld+json">{one if isinstance(one, str) else json.dumps(one)}</script>'
@@ -47,9 +47,9 @@ def page(*documents: Any, head: str = "") -> str:
     return f"<!DOCTYPE html><html><head>{head}{scripts}</head><body><p>Sofa</p></body></html>"
 
 
-def rows(reader: Any, *documents: Any) -> list[dict[str, Any]]:
+def read_rows(reader: Any, *documents: Any) -> list[dict[str, Any]]:
     """The rows of one page's products, without blanks."""
-    ((table, found),) = reader(page(*documents).encode(), format="json_ld")
+    ((table, found),) = reader(build_page(*documents).encode(), format="json_ld")
     return [
         {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
         for _, cells in found
@@ -57,7 +57,7 @@ def rows(reader: Any, *documents: Any) -> list[dict[str, Any]]:
 
 
 def test_a_product(reader: Any) -> None:
-    assert rows(reader, SOFA) == [{
+    assert read_rows(reader, SOFA) == [{
         "identifier": "A-1", "sku": "A-1", "gtin": "4006381333931", "mpn": "M-1", "name": "Sofa Ada", "brand": "Lindgren",
         "description": "Oak and wool.", "category": "Furniture > Sofas", "image": ["https://cdn.example/1.jpg", "https://cdn.example/2.jpg"],
         "color": "Grey", "material": "Oak/Wool", "weight": "41.5 kg", "width": "80 in", "height": "30 inches", "priceCurrency": "EUR",
@@ -65,8 +65,8 @@ def test_a_product(reader: Any) -> None:
     }]  # fmt: skip
 
 
-def test_to_a_statement(reader: Any) -> None:
-    ((table, found),) = reader(page(SOFA).encode(), format="json_ld")
+def test_a_page_becomes_a_statement(reader: Any) -> None:
+    ((table, found),) = reader(build_page(SOFA).encode(), format="json_ld")
     plan = ReadPlan(map_declared_fields(table.headers, table.fields), FeedSettings())
     key, group = next(itertools.groupby(found, key=lambda row: plan.read_product_key(row[1])))
     statement, problems = normalise_rows(str(key), list(group), plan)
@@ -86,7 +86,7 @@ def test_a_group_with_variants(reader: Any) -> None:
             for at, colour in enumerate(("grey", "blue"))
         ],
     }  # fmt: skip
-    found = rows(reader, {"@context": "https://schema.org", "@graph": [{"@type": "WebSite"}, group]})
+    found = read_rows(reader, {"@context": "https://schema.org", "@graph": [{"@type": "WebSite"}, group]})
     assert [(row["productGroupID"], row["name"], row["sku"], row["color"], row["price"]) for row in found] == [
         ("G-1", "Sofa Ada", "A-0", "grey", "499"), ("G-1", "Sofa Ada", "A-1", "blue", "500"),
     ]  # fmt: skip
@@ -95,7 +95,7 @@ def test_a_group_with_variants(reader: Any) -> None:
 
 def test_offers_that_are_variants(reader: Any) -> None:
     offers = [{"@type": "Offer", "sku": f"A-{at}", "price": 10 + at, "priceCurrency": "USD"} for at in range(2)]
-    found = rows(
+    found = read_rows(
         reader,
         {
             "@type": "Product",
@@ -126,13 +126,13 @@ def test_offers_that_are_variants(reader: Any) -> None:
 def test_ambiguous_values_are_reported_instead_of_guessed(
     reader: Any, changes: dict[str, Any], message: str, absent: str
 ) -> None:
-    (row,) = rows(reader, {**SOFA, **changes})
+    (row,) = read_rows(reader, {**SOFA, **changes})
     assert absent not in row
     assert any(message in report.detail for report in reader.context.reports), reader.context.reports
 
 
 def test_an_aggregate_of_one_price(reader: Any) -> None:
-    (row,) = rows(
+    (row,) = read_rows(
         reader,
         {
             **SOFA,
@@ -143,7 +143,7 @@ def test_an_aggregate_of_one_price(reader: Any) -> None:
 
 
 def test_a_weight_next_to_a_weight_capacity(reader: Any) -> None:
-    (row,) = rows(reader, {**SOFA, "weight": "41 lb", "description": "Weight capacity 250 lbs."})
+    (row,) = read_rows(reader, {**SOFA, "weight": "41 lb", "description": "Weight capacity 250 lbs."})
     assert row["weight"] == "41 lb"
 
 
@@ -153,33 +153,33 @@ def test_a_weight_next_to_a_weight_capacity(reader: Any) -> None:
         "//<![CDATA[\n{}\n//]]>", "<!--\n{}\n-->", "\ufeff {} ;", "/* <![CDATA[ */ {} /* ]]> */",
     ],
 )  # fmt: skip
-def test_scripts_as_old_pages_write_them(reader: Any, block: str) -> None:
-    assert len(rows(reader, block.replace("{}", json.dumps(SOFA)))) == 1
+def test_legacy_script_syntax_is_read(reader: Any, block: str) -> None:
+    assert len(read_rows(reader, block.replace("{}", json.dumps(SOFA)))) == 1
 
 
 def test_line_breaks_inside_texts(reader: Any) -> None:
-    (row,) = rows(reader, json.dumps(SOFA).replace("Oak and wool.", "Oak\nand\twool."))
+    (row,) = read_rows(reader, json.dumps(SOFA).replace("Oak and wool.", "Oak\nand\twool."))
     assert row["description"] == "Oak\nand\twool."
 
 
 def test_malformed_blocks_are_reported_and_skipped(reader: Any) -> None:
-    assert len(rows(reader, '{"@type": "Product", "name": }', SOFA, "")) == 1
+    assert len(read_rows(reader, '{"@type": "Product", "name": }', SOFA, "")) == 1
     assert ["block 1" in report.detail for report in reader.context.reports] == [True, False]
 
 
-def test_what_is_commented_out_or_quoted_is_none(reader: Any) -> None:
+def test_commented_and_quoted_blocks_are_ignored(reader: Any) -> None:
     other = json.dumps({**SOFA, "sku": "OLD"})
     quoted = f"<script>var a = '<script type=\"application/ld+json\">{other}<\\/script>';</script>"
     head = f'<!-- <script type="application/ld+json">{other}</script> --><!-->{quoted}'
     ((table, found),) = reader(
-        page(SOFA, head=head).replace("<script type", "<SCRIPT async TYPE").encode(), format="json_ld"
+        build_page(SOFA, head=head).replace("<script type", "<SCRIPT async TYPE").encode(), format="json_ld"
     )
     assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1"]
 
 
 def test_no_product_at_all(reader: Any) -> None:
     with pytest.raises(BadData, match="no page contains a product"):
-        rows(reader, {"@type": "Organization", "name": "Lindgren"})
+        read_rows(reader, {"@type": "Organization", "name": "Lindgren"})
 
 
 def test_json_ld_by_itself(reader: Any) -> None:
@@ -191,8 +191,8 @@ def test_json_ld_by_itself(reader: Any) -> None:
 
 def test_pages_that_are_hard_to_parse(reader: Any) -> None:
     deep = "<div>" * 1_000_000
-    assert len(rows(reader, SOFA)) == 1
-    ((_, found),) = reader((deep + page(SOFA)).replace("<div>", "<html><div>", 1).encode(), format="json_ld")
+    assert len(read_rows(reader, SOFA)) == 1
+    ((_, found),) = reader((deep + build_page(SOFA)).replace("<div>", "<html><div>", 1).encode(), format="json_ld")
     assert len(found) == 1
     for odd in (
         "<script type='application/ld+json'>",
@@ -204,7 +204,7 @@ def test_pages_that_are_hard_to_parse(reader: Any) -> None:
         "<ScRiPt type=ld+json>",
     ):
         list(extract_scripts(odd * 100_000))
-    chance, whole = random.Random(2), page(SOFA).encode()
+    chance, whole = random.Random(2), build_page(SOFA).encode()
     for _ in range(300):
         at = chance.randrange(len(whole))
         damaged = (
@@ -251,44 +251,44 @@ def test_robots(path: str, allowed: bool) -> None:
     assert Robots(b"\xff\xfe garbage \0").allows(SITE)
 
 
-def index(*addresses: str) -> bytes:
+def build_sitemap_index(*addresses: str) -> bytes:
     """A sitemap index."""
     inner = "".join(f"<sitemap><loc>{address}</loc></sitemap>" for address in addresses)
     return f'<?xml version="1.0"?><sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</sitemapindex>'.encode()
 
 
-def urls(*addresses: str) -> bytes:
+def build_sitemap(*addresses: str) -> bytes:
     """A sitemap."""
     inner = "".join(f"<url><loc> {address} </loc><priority>1</priority></url>" for address in addresses)
     return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</urlset>'.encode()
 
 
-def html(text: str) -> StubResponse:
+def build_html_response(text: str) -> StubResponse:
     """A page's answer."""
     return StubResponse(text.encode(), content_type="text/html")
 
 
-def site(more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def build_site(more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A site with an index of two sitemaps, one packed; a product each on two of its pages."""
     return {
         f"{SITE}/robots.txt": StubResponse(ROBOTS, content_type="text/plain"),
-        f"{SITE}/maps/index.xml": StubResponse(index(f"{SITE}/maps/a.xml", f"{SITE}/maps/b.xml.gz", "https://other.example/c.xml")),
-        f"{SITE}/maps/a.xml": StubResponse(urls(f"{SITE}/p/1", f"{SITE}/cart", f"{SITE}/about", "https://other.example/p/9", f"{SITE}/p/1")),
-        f"{SITE}/maps/b.xml.gz": StubResponse(gzip.compress(urls(f"{SITE}/p/2", f"{SITE}/p/gone"))),
-        f"{SITE}/p/1": html(page(SOFA)),
-        f"{SITE}/p/2": html(page({**SOFA, "sku": "A-2"})),
-        f"{SITE}/about": html("<html>about us</html>"),
+        f"{SITE}/maps/index.xml": StubResponse(build_sitemap_index(f"{SITE}/maps/a.xml", f"{SITE}/maps/b.xml.gz", "https://other.example/c.xml")),
+        f"{SITE}/maps/a.xml": StubResponse(build_sitemap(f"{SITE}/p/1", f"{SITE}/cart", f"{SITE}/about", "https://other.example/p/9", f"{SITE}/p/1")),
+        f"{SITE}/maps/b.xml.gz": StubResponse(gzip.compress(build_sitemap(f"{SITE}/p/2", f"{SITE}/p/gone"))),
+        f"{SITE}/p/1": build_html_response(build_page(SOFA)),
+        f"{SITE}/p/2": build_html_response(build_page({**SOFA, "sku": "A-2"})),
+        f"{SITE}/about": build_html_response("<html>about us</html>"),
         **(more or {}),
     }  # fmt: skip
 
 
-def crawl(answers: Mapping[str, Any], **config: Any) -> FakeContext:
+def create_context(answers: Mapping[str, Any], **config: Any) -> FakeContext:
     """A context whose site gives these answers."""
     return FakeContext(config={"url": SITE, "pages": "site", **config}, http=FakeHttp(answers))
 
 
 def test_a_site() -> None:
-    context = crawl(site())
+    context = create_context(build_site())
     snapshot = run_fetch(SPEC, context)
     ((table, found),) = parse_snapshot(SPEC, context, snapshot)
     assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1", "A-2"]
@@ -309,11 +309,11 @@ def test_a_site() -> None:
 
 
 def test_bounds() -> None:
-    context = crawl(site(), max_pages=1, include="/p/")
+    context = create_context(build_site(), max_pages=1, include="/p/")
     ((_, found),) = parse_snapshot(SPEC, context, run_fetch(SPEC, context))
     assert len(found) == 1
     assert any("2 pages were skipped because of the limit" in report.detail for report in context.reports)
-    small = crawl(site())
+    small = create_context(build_site())
     small.limits = Limits(snapshot_bytes=4 * 1024 * 1024 + 10)
     assert b"joinery_note" in run_fetch(SPEC, small)
 
@@ -336,24 +336,24 @@ def test_bounds() -> None:
 )  # fmt: skip
 def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        run_fetch(SPEC, crawl(site(more)))
+        run_fetch(SPEC, create_context(build_site(more)))
 
 
-def test_a_sitemap_that_unpacks_without_end() -> None:
+def test_a_sitemap_bomb_is_refused() -> None:
     bomb = gzip.compress(b"<urlset>" + b" " * (80 << 20))
     with pytest.raises(BadData, match="64 MiB"):
-        run_fetch(SPEC, crawl(site({f"{SITE}/maps/a.xml": StubResponse(bomb)})))
+        run_fetch(SPEC, create_context(build_site({f"{SITE}/maps/a.xml": StubResponse(bomb)})))
 
 
-def test_sitemaps_that_go_in_circles() -> None:
-    loop = index(f"{SITE}/maps/a.xml", f"{SITE}/maps/index.xml")
-    context = crawl(site({f"{SITE}/maps/index.xml": StubResponse(loop)}))
+def test_circular_sitemaps_end() -> None:
+    loop = build_sitemap_index(f"{SITE}/maps/a.xml", f"{SITE}/maps/index.xml")
+    context = create_context(build_site({f"{SITE}/maps/index.xml": StubResponse(loop)}))
     assert len(parse_snapshot(SPEC, context, run_fetch(SPEC, context))[0][1]) == 1
 
 
 def test_a_list_of_addresses_as_sitemap() -> None:
-    context = crawl(
-        site({f"{SITE}/list.txt": StubResponse(f"{SITE}/p/1\n{SITE}/p/2\n".encode())}), url=f"{SITE}/list.txt"
+    context = create_context(
+        build_site({f"{SITE}/list.txt": StubResponse(f"{SITE}/p/1\n{SITE}/p/2\n".encode())}), url=f"{SITE}/list.txt"
     )
     assert len(parse_snapshot(SPEC, context, run_fetch(SPEC, context))[0][1]) == 2
 
@@ -364,5 +364,5 @@ class TestJsonLd(ConnectorContract):
     example = ConnectorExample(
         spec=SPEC,
         config={"url": f"{SITE}/p/1", "format": "json_ld"},
-        responses={f"{SITE}/p/1": html(page(SOFA))},
+        responses={f"{SITE}/p/1": build_html_response(build_page(SOFA))},
     )

@@ -33,13 +33,13 @@ RSS = '<rss version="2.0" xmlns:g="http://base.google.com/ns/1.0"><channel>{}</c
 ATOM = '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:g="http://base.google.com/ns/1.0">{}</feed>'
 
 
-def item(sale: str = "", tag: str = "item") -> str:
+def build_item(sale: str = "", tag: str = "item") -> str:
     """One item."""
     inner = ITEM.replace(" > ", " &gt; ").format(sale=sale)
     return f"<{tag}>{inner}</{tag}>"
 
 
-def product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
+def read_product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
     """The first product that the rows state."""
     settings = FeedSettings(currency=currency)
     plan = ReadPlan(map_declared_fields(table.headers, table.fields), settings)
@@ -50,10 +50,10 @@ def product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
     return statement
 
 
-@pytest.mark.parametrize("feed", [RSS.format(item()), ATOM.format(item(tag="entry"))], ids=["rss", "atom"])
+@pytest.mark.parametrize("feed", [RSS.format(build_item()), ATOM.format(build_item(tag="entry"))], ids=["rss", "atom"])
 def test_from_item_to_product(reader: Any, feed: str) -> None:
     ((table, rows),) = reader(feed.encode())
-    made = product(table, rows)
+    made = read_product(table, rows)
     assert made.key == "SF-1"
     assert made.data["title"] == "Sofa Ada, oak"
     assert made.data["category_path"] == ["Living", "Sofas"]
@@ -81,10 +81,10 @@ def test_from_item_to_product(reader: Any, feed: str) -> None:
         ("tomorrow/later", None, 1),
     ],
 )
-def test_a_sale_has_its_time(reader: Any, span: str, price: str | None, count: int) -> None:
+def test_a_sale_price_applies_during_its_period(reader: Any, span: str, price: str | None, count: int) -> None:
     """It is NOON of 2026-11-20 in tests."""
     dates = f"<g:sale_price_effective_date>{span}</g:sale_price_effective_date>"
-    ((table, rows),) = reader(RSS.format(item(dates)).encode())
+    ((table, rows),) = reader(RSS.format(build_item(dates)).encode())
     assert rows[0][1][table.headers.index("sale_price")] == price
     assert len(reader.context.reports) == count
 
@@ -95,7 +95,7 @@ def test_a_table(reader: Any, titled: bool) -> None:
     names = [header.replace("_", " ").title() for header in headers] if titled else headers
     row = ["A-1", "Stool", "https://a.example", "https://a.example/1.jpg", "12,50 EUR", "in stock", "4 kg", "", "M-1"]
     ((table, rows),) = reader("\n".join("\t".join(line) for line in (names, row)).encode())
-    made = product(table, rows)
+    made = read_product(table, rows)
     (variant,) = made.variants
     assert made.key == variant.key == "A-1"
     assert "weight" not in variant.data and variant.data["cartons"][0]["weight"]
@@ -104,17 +104,17 @@ def test_a_table(reader: Any, titled: bool) -> None:
 
 
 def test_a_feed_is_read_as_plain_xml_if_settings_require_it(reader: Any) -> None:
-    ((table, _),) = reader(RSS.format(item()).encode(), format="xml")
+    ((table, _),) = reader(RSS.format(build_item()).encode(), format="xml")
     assert table.fields is None
 
 
-def test_a_table_of_another_make_is_left_alone(reader: Any) -> None:
+def test_other_tables_are_not_treated_as_merchant_feeds(reader: Any) -> None:
     ((table, _),) = reader(b"id\ttitle\tprice\n1\tStool\t12\n")
     assert table.fields is None
 
 
 def test_more_than_one_product_type(reader: Any) -> None:
-    twice = item().replace("<g:brand>", "<g:product_type>Outlet</g:product_type><g:brand>")
+    twice = build_item().replace("<g:brand>", "<g:product_type>Outlet</g:product_type><g:brand>")
     ((table, rows),) = reader(RSS.format(twice + twice).encode())
     assert rows[0][1][table.headers.index("product_type")] == "Outlet"
     assert [report.column for report in reader.context.reports] == ["product_type"]

@@ -35,7 +35,7 @@ def test_the_largest_pages_are_read(body: bytes) -> None:
         (b"[" + b"[],{}," * 400_000 + b"{}]", "more than 1,000,000 entries"),
     ],
 )
-def test_others_are_refused(body: bytes, fault: str) -> None:
+def test_larger_pages_are_refused(body: bytes, fault: str) -> None:
     with pytest.raises(BadData, match=fault):
         asyncio.run(decode_page(body))
 
@@ -49,7 +49,7 @@ async def _count_turns_during(body: bytes) -> int:
     return turns
 
 
-def test_a_page_of_fractions_leaves_the_event_loop_its_turns() -> None:
+def test_a_page_of_fractions_does_not_block_the_event_loop() -> None:
     switches = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:

@@ -45,22 +45,22 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return run
 
 
-def loaded(*entries: AllowlistEntry) -> tuple[LoadedPlugins, dict[str, PluginReport]]:
+def load_all(*entries: AllowlistEntry) -> tuple[LoadedPlugins, dict[str, PluginReport]]:
     """What became of the built-in plugins and these."""
     result = load_plugins(Allowlist((*BUILT_IN.entries, *entries)), release_version="9.9")
     return result, {report.plugin: report for report in result.reports}
 
 
-def test_the_built_in_ones() -> None:
-    result, reports = loaded()
+def test_built_in_plugins_are_loaded() -> None:
+    result, reports = load_all()
     assert sorted(result.connectors) == SHIPPED
     assert {report.state for name, report in reports.items() if name.startswith("connectors.")} == {"loaded"}
     assert result.connectors["csv"].distribution == "joinery"
     assert result.connectors["csv"].version == "9.9"
 
 
-def test_a_good_one(install: Install) -> None:
-    result, reports = loaded(install("good-one", GOOD + HOOK % "good"))
+def test_a_valid_plugin_is_loaded(install: Install) -> None:
+    result, reports = load_all(install("good-one", GOOD + HOOK % "good"))
     assert reports["good-one"] == PluginReport(
         "good-one", "loaded", None, "good-one", "1.2.0", connectors=("good",), hosts=("api.example",)
     )
@@ -88,40 +88,40 @@ def test_a_good_one(install: Install) -> None:
         "nothing", "no-spec", "raises", "taken", "twice", "name",
     ],
 )  # fmt: skip
-def test_broken_ones_stop_nothing(install: Install, source: str, reason: str) -> None:
+def test_broken_plugins_do_not_affect_others(install: Install, source: str, reason: str) -> None:
     bad = install("bad-one", source)
     good = install("good-one", GOOD + HOOK % "good")
-    result, reports = loaded(bad, good)
+    result, reports = load_all(bad, good)
     assert reports["bad-one"].state == "broken"
     assert re.search(reason, reports["bad-one"].reason or "")
     assert sorted(result.connectors) == sorted([*SHIPPED, "good"])
 
 
-def test_two_of_one_name(install: Install) -> None:
+def test_duplicate_connector_names_are_refused(install: Install) -> None:
     first, second = install("one", GOOD + HOOK % "acme"), install("two", GOOD + HOOK % "acme")
-    result, reports = loaded(first, second)
+    result, reports = load_all(first, second)
     assert result.connectors["acme"].distribution == "one"
     assert "one 1.2.0" in (reports["two"].reason or "")
     assert "two 1.2.0" in (reports["two"].reason or "")
 
 
-def test_what_is_not_listed_is_never_imported(install: Install, tmp_path: Path) -> None:
+def test_unlisted_plugins_are_never_imported(install: Install, tmp_path: Path) -> None:
     install("stranger", f"open({str(tmp_path / 'ran')!r}, 'w')")
-    _, reports = loaded()
+    _, reports = load_all()
     assert reports["stranger"].state == "not_listed"
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_is_disabled_is_never_imported(install: Install, tmp_path: Path) -> None:
+def test_disabled_plugins_are_never_imported(install: Install, tmp_path: Path) -> None:
     entry = install("stranger", f"open({str(tmp_path / 'ran')!r}, 'w')")
-    _, reports = loaded(AllowlistEntry(distribution=entry.distribution, enabled=False))
+    _, reports = load_all(AllowlistEntry(distribution=entry.distribution, enabled=False))
     assert reports["stranger"].state == "disabled"
     assert not (tmp_path / "ran").exists()
 
 
 def test_versions_and_absence(install: Install) -> None:
     entry = install("good-one", GOOD + HOOK % "good", version="2.1", allowed=">=1,<2")
-    _, reports = loaded(entry, AllowlistEntry(distribution="nobody"))
+    _, reports = load_all(entry, AllowlistEntry(distribution="nobody"))
     assert "2.1 is installed; plugins.toml allows <2,>=1" in (reports["good-one"].reason or "")
     assert "not installed" in (reports["nobody"].reason or "")
 
@@ -161,7 +161,7 @@ def test_the_list_in_the_repository() -> None:
         ('[[plugin]]\ndistribution = "a"\nhost = ["x"]\n', "unknown key host"),
     ],
 )
-def test_a_wrong_list(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_plugin_list_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "plugins.toml"
     path.write_text(text)
     with pytest.raises(AllowlistError, match=message):
@@ -186,7 +186,7 @@ def test_a_wrong_list(tmp_path: Path, text: str, message: str) -> None:
         ({"config_schema": None}, "config_schema is not a JSON Schema"),
     ],
 )
-def test_faults(change: dict[str, object], message: str) -> None:
+def test_faulty_plugins_are_reported(change: dict[str, object], message: str) -> None:
     values: dict[str, object] = {
         "name": "acme", "title": "Acme", "kinds": frozenset({"api"}), "streams": frozenset({"catalogue"}),
         "can_fetch": True, "config_schema": {"type": "object"}, "open": object,

@@ -37,13 +37,13 @@ Install = Callable[..., PluginReport]
 
 
 @pytest.fixture
-def provided() -> None:
+def sdk_alias() -> None:
     """The kit under its other name."""
     kit.install_sdk_alias()
 
 
 @pytest.fixture
-def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def load_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Install a plugin of one module, load it and return its report."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -60,7 +60,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return run
 
 
-def test_every_module_is_the_same(provided: None) -> None:
+def test_every_module_is_the_same(sdk_alias: None) -> None:
     assert importlib.import_module("joinery_sdk") is connectors.sdk
     found = [module.name for module in walk_packages(connectors.sdk.__path__, "connectors.sdk.")]
     assert len(found) > 25
@@ -71,7 +71,7 @@ def test_every_module_is_the_same(provided: None) -> None:
         assert (home.__name__, home.__spec__.name) == (name, name), "its own name stays, so that its imports work"
 
 
-def test_whichever_name_comes_first() -> None:
+def test_the_order_of_imports_does_not_matter() -> None:
     program = """
 from adapters.pluggy import loader as kit
 kit.install_sdk_alias()
@@ -84,26 +84,26 @@ assert joinery_sdk.BadData is connectors.sdk.errors.BadData
     subprocess.run([sys.executable, "-W", "error", "-P", "-c", program], cwd=ROOT, env=SURROUNDINGS, check=True)
 
 
-def test_modules_that_the_kit_lacks_are_missing(provided: None) -> None:
+def test_modules_outside_the_sdk_are_missing(sdk_alias: None) -> None:
     with pytest.raises(ModuleNotFoundError, match="joinery_sdk.nowhere"):
         importlib.import_module("joinery_sdk.nowhere")
 
 
 def test_another_copy_is_replaced(
-    provided: None, report: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sdk_alias: None, load_plugin: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even one that was imported before any plugin was loaded."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "joinery_sdk"]:
         monkeypatch.delitem(sys.modules, name)
     (tmp_path / "joinery_sdk.py").write_text(OTHER_MODULE)
     assert importlib.import_module("joinery_sdk") is not connectors.sdk
-    loaded = report(HOOK.format(kit="joinery_sdk"), "beside_another_copy")
+    loaded = load_plugin(HOOK.format(kit="joinery_sdk"), "beside_another_copy")
     assert (loaded.state, loaded.reason) == ("loaded", None)
     assert importlib.import_module("joinery_sdk") is connectors.sdk
 
 
-def test_the_name_inside_joinery_works_too(report: Install) -> None:
-    loaded = report(f"from connectors.sdk import Table\n{HOOK.format(kit='connectors.sdk')}", "inside_name")
+def test_the_internal_name_works_too(load_plugin: Install) -> None:
+    loaded = load_plugin(f"from connectors.sdk import Table\n{HOOK.format(kit='connectors.sdk')}", "inside_name")
     assert (loaded.state, loaded.connectors) == ("loaded", ("named",))
 
 
@@ -112,17 +112,17 @@ def test_the_name_inside_joinery_works_too(report: Install) -> None:
     ["joinery-sdk", "joinery_sdk>=2,<3", "Joinery.SDK (>=2.0)", "joinery-sdk[json-ld]~=2.0", "joinery-sdk ~=2.0.0",
      'joinery-sdk>=99; extra == "later"', "other>=99"],
 )  # fmt: skip
-def test_a_kit_that_is_new_enough(needs: str) -> None:
+def test_a_plugin_for_a_supported_sdk_is_loaded(needs: str) -> None:
     assert kit.find_unmet_range([needs]) is None
 
 
 @pytest.mark.parametrize("wanted", [">=2.99", "<2", "~=3.0", "~=1.0.7", "==1.0.5"])
-def test_a_kit_that_is_not(report: Install, wanted: str) -> None:
+def test_a_plugin_for_an_unsupported_sdk_is_refused(load_plugin: Install, wanted: str) -> None:
     assert kit.find_unmet_range(["other", f"joinery-sdk[json-ld]{wanted}"]) == wanted
 
 
-def test_a_plugin_for_a_later_kit_is_left_out(report: Install) -> None:
-    loaded = report("raise RuntimeError", "for_a_later_kit", "joinery-sdk>=2.99,<3")
+def test_a_plugin_for_a_later_sdk_is_omitted(load_plugin: Install) -> None:
+    loaded = load_plugin("raise RuntimeError", "for_a_later_kit", "joinery-sdk>=2.99,<3")
     assert loaded.state == "broken"
     assert loaded.reason == f"the plugin requires joinery-sdk <3,>=2.99; this Joinery has {VERSION}"
 

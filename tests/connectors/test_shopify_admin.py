@@ -19,7 +19,7 @@ from connectors.sdk.testing import (
 )
 from connectors.shopify.admin import queries
 from connectors.shopify.admin.connector import SPEC
-from tests.connectors.vendor_servers import Vendor
+from tests.connectors.vendor_servers import VendorServer
 
 CREDENTIALS = {"shop": "acme.myshopify.com", "access_token": "shpat_0123456789abcdef"}
 PRODUCT, VARIANT = "gid://shopify/Product/7", "gid://shopify/ProductVariant/71"
@@ -53,7 +53,7 @@ LEVELS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-class Shop:
+class AdminShop:
     """A shop as its API is documented: a cost bucket, bulk operations that need polling, files elsewhere."""
 
     def __init__(self, states: list[str] | None = None, **more: Any) -> None:
@@ -63,7 +63,7 @@ class Shop:
         self.recent: list[dict[str, Any]] = more.get("recent", [])
         self.throttles = list(more.get("throttles", []))
         self.tokens: list[str | None] = []
-        self.vendor = Vendor(self._answer)
+        self.vendor = VendorServer(self._answer)
 
     def fetch(self, stream: str = "catalogue", **more: Any) -> Any:
         """Have the connector fetch and read."""
@@ -123,7 +123,7 @@ def _cost(requested: int, available: int, actual: int | None = 10) -> dict[str, 
 
 
 def test_a_catalogue() -> None:
-    shop = Shop()
+    shop = AdminShop()
     snapshot, ((_table, rows),), fetch = shop.fetch()
     assert shop.began == [queries.CATALOGUE]
     assert fetch.slept == [1.0, 2.0]
@@ -152,13 +152,13 @@ def test_children_need_not_follow_their_parents() -> None:
     """From 2026-01 the lines come in any order; each is a row of its own, so that no order matters."""
     shuffled = list(LINES)
     random.Random(3).shuffle(shuffled)
-    usual = Shop().fetch()[1][0][1]
-    other = Shop(lines=shuffled).fetch()[1][0][1]
+    usual = AdminShop().fetch()[1][0][1]
+    other = AdminShop(lines=shuffled).fetch()[1][0][1]
     assert sorted(map(repr, usual)) == sorted(map(repr, other))
 
 
 def test_stock_by_location() -> None:
-    ((_, rows),) = Shop().fetch("stock")[1]
+    ((_, rows),) = AdminShop().fetch("stock")[1]
     assert rows == [
         {"variant.id": "71", "location": "East", "available": 4, "incoming": 10},
         {"variant.id": "81", "sku": "B-1", "availableForSale": "in_stock"},
@@ -167,7 +167,7 @@ def test_stock_by_location() -> None:
 
 
 def test_an_empty_shop() -> None:
-    ((_, rows),) = Shop(["COMPLETED"], empty=True).fetch()[1]
+    ((_, rows),) = AdminShop(["COMPLETED"], empty=True).fetch()[1]
     assert rows == []
 
 
@@ -178,7 +178,7 @@ def test_an_empty_shop() -> None:
 )
 def test_throttled_in_the_middle(throttles: list[int], slept: list[float]) -> None:
     """(112 points requested - 12 available) / 50 a second are two seconds."""
-    shop = Shop(["COMPLETED"])
+    shop = AdminShop(["COMPLETED"])
     original = shop._data
 
     def data(query: str, variables: dict[str, Any]) -> dict[str, Any]:
@@ -193,9 +193,9 @@ def test_throttled_in_the_middle(throttles: list[int], slept: list[float]) -> No
 
 
 @pytest.mark.parametrize("how", [200, 429])
-def test_throttled_at_first_is_left_to_the_runner(how: int) -> None:
+def test_initial_throttling_postpones_the_run(how: int) -> None:
     with pytest.raises(RetryLater) as caught:
-        Shop(throttles=[how]).fetch()
+        AdminShop(throttles=[how]).fetch()
     assert caught.value.reason == "rate_limited"
     assert caught.value.until is not None
     assert timedelta(seconds=-5) < caught.value.until - datetime.now(UTC) <= timedelta(seconds=2)
@@ -224,7 +224,7 @@ def test_throttled_at_first_is_left_to_the_runner(how: int) -> None:
 )  # fmt: skip
 def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message) as caught:
-        Shop(**more).fetch()
+        AdminShop(**more).fetch()
     assert CREDENTIALS["access_token"] not in str(caught.value)
     if message in {"lacks permission", "Access denied", "credentials"}:
         assert isinstance(caught.value, Refused) and caught.value.is_credentials_error
@@ -250,18 +250,18 @@ def test_a_postponed_run_resumes_its_operation(status: str, query: str, ended: i
         "query": query,
         "completedAt": completed,
     }
-    shop = Shop(["COMPLETED"], recent=[operation])
+    shop = AdminShop(["COMPLETED"], recent=[operation])
     shop.fetch()
     assert shop.began == ([] if resumed else [queries.CATALOGUE])
 
 
 def test_a_differing_count_is_reported() -> None:
-    _, _, fetch = Shop(["COMPLETED"], lines=LINES[:4]).fetch()
+    _, _, fetch = AdminShop(["COMPLETED"], lines=LINES[:4]).fetch()
     assert ["6 objects" in report.detail for report in fetch.reports] == [True]
 
 
 def test_a_web_page_in_place_of_the_file() -> None:
-    shop = Shop(["COMPLETED"])
+    shop = AdminShop(["COMPLETED"])
 
     async def page(_: web.Request) -> web.StreamResponse:
         return web.Response(text="<html>expired</html>", content_type="text/html")
@@ -271,12 +271,12 @@ def test_a_web_page_in_place_of_the_file() -> None:
         shop.fetch()
 
 
-def graphql(data: Any) -> StubResponse:
+def build_graphql_response(data: Any) -> StubResponse:
     """An answer of GraphQL."""
     return StubResponse(json.dumps({"data": data}).encode())
 
 
-def levels(tracked: bool, *found: dict[str, Any], after: str | None = None) -> dict[str, Any]:
+def build_levels(tracked: bool, *found: dict[str, Any], after: str | None = None) -> dict[str, Any]:
     """Return the shop's answer about one variant's stock; `after` is the cursor of the next page."""
     item = {"id": "gid://shopify/InventoryItem/91", "sku": "A-1", "tracked": tracked}
     page = {"pageInfo": {"hasNextPage": after is not None, "endCursor": after}, "nodes": list(found)}
@@ -293,15 +293,15 @@ class TestShopifyAdmin(ConnectorContract):
         credentials=CREDENTIALS,
         responses={
             "https://acme.myshopify.com/admin/api/2026-01/graphql.json": [
-                graphql({"shop": {"currencyCode": "EUR"}, "bulkOperations": {"nodes": []}}),
-                graphql({"bulkOperationRunQuery": {"bulkOperation": {"id": "gid://shopify/BulkOperation/1"}, "userErrors": []}}),
-                graphql({"bulkOperation": {"status": "COMPLETED", "url": "https://files.example/r.jsonl", "objectCount": "6"}}),
+                build_graphql_response({"shop": {"currencyCode": "EUR"}, "bulkOperations": {"nodes": []}}),
+                build_graphql_response({"bulkOperationRunQuery": {"bulkOperation": {"id": "gid://shopify/BulkOperation/1"}, "userErrors": []}}),
+                build_graphql_response({"bulkOperation": {"status": "COMPLETED", "url": "https://files.example/r.jsonl", "objectCount": "6"}}),
             ],
             "https://files.example/r.jsonl": StubResponse("".join(json.dumps(line) + "\n" for line in LINES).encode()),
         },
         rows=6,
         item=StockCheckItem("7", "71", "A-1"),
-        stock_responses={"https://acme.myshopify.com/admin/api/2026-01/graphql.json": graphql(levels(True, *LEVELS[:1]))},
+        stock_responses={"https://acme.myshopify.com/admin/api/2026-01/graphql.json": build_graphql_response(build_levels(True, *LEVELS[:1]))},
     )  # fmt: skip
 
 

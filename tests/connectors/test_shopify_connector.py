@@ -14,12 +14,12 @@ from connectors.shopify.connector import SPEC, build_products_url
 BASE = "https://shop.example/products.json?limit=250&page="
 
 
-def page(*ids: int, **more: Any) -> StubResponse:
+def build_page(*ids: int, **more: Any) -> StubResponse:
     """An answer that lists products of these ids."""
-    return StubResponse(json.dumps({"products": [product(number, **more) for number in ids]}).encode())
+    return StubResponse(json.dumps({"products": [build_product(number, **more) for number in ids]}).encode())
 
 
-def product(number: int, **more: Any) -> dict[str, Any]:
+def build_product(number: int, **more: Any) -> dict[str, Any]:
     """A product with one variant."""
     return {
         "id": number, "title": f"P{number}", "handle": f"p{number}", "body_html": "", "vendor": "", "product_type": "",
@@ -29,14 +29,14 @@ def product(number: int, **more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
-def shop(answers: Mapping[str, Any], **config: Any) -> FakeContext:
+def create_context(answers: Mapping[str, Any], **config: Any) -> FakeContext:
     """A context whose shop gives these answers by page."""
     http = FakeHttp({f"{BASE}{number}": answer for number, answer in answers.items()})
     return FakeContext(config={"url": "https://shop.example", **config}, http=http)
 
 
 def test_pages_until_an_empty_one() -> None:
-    context = shop({"1": page(1, 2), "2": page(3), "3": page()})
+    context = create_context({"1": build_page(1, 2), "2": build_page(3), "3": build_page()})
     snapshot = run_fetch(SPEC, context)
     assert len(snapshot.splitlines()) == 2
     assert len(context.http.requests) == 3
@@ -44,13 +44,13 @@ def test_pages_until_an_empty_one() -> None:
     assert [(line, cells[0]) for line, cells in rows] == [(1, "1"), (2, "2"), (3, "3")]
 
 
-def test_a_shop_that_knows_no_pages() -> None:
-    context = shop({"1": page(1, 2), "2": page(1, 2)})
+def test_a_shop_without_paging() -> None:
+    context = create_context({"1": build_page(1, 2), "2": build_page(1, 2)})
     assert len(run_fetch(SPEC, context).splitlines()) == 1
 
 
-def test_the_farthest_page() -> None:
-    context = shop({str(number): page(number) for number in range(1, 102)})
+def test_the_number_of_pages_is_limited() -> None:
+    context = create_context({str(number): build_page(number) for number in range(1, 102)})
     snapshot = run_fetch(SPEC, context)
     assert len(context.http.requests) == 100
     ((_, rows),) = parse_snapshot(SPEC, context, snapshot)
@@ -58,9 +58,9 @@ def test_the_farthest_page() -> None:
     assert ["25,000" in report.detail for report in context.reports] == [True], "reported whenever the snapshot is read"
 
 
-def test_waiting_in_the_middle_of_a_walk() -> None:
+def test_retry_after_between_pages_is_respected() -> None:
     busy = StubResponse(status=429, headers={"Retry-After": "7"})
-    context = shop({"1": page(1), "2": [busy, busy, page(2)], "3": page()})
+    context = create_context({"1": build_page(1), "2": [busy, busy, build_page(2)], "3": build_page()})
     assert len(run_fetch(SPEC, context).splitlines()) == 2
     assert context.slept == 14
 
@@ -76,7 +76,7 @@ def test_waiting_in_the_middle_of_a_walk() -> None:
 )
 def test_retry_later(status: int, headers: dict[str, str], wait: timedelta | None) -> None:
     with pytest.raises(RetryLater) as caught:
-        run_fetch(SPEC, shop({"1": StubResponse(status=status, headers=headers)}))
+        run_fetch(SPEC, create_context({"1": StubResponse(status=status, headers=headers)}))
     assert caught.value.until == (None if wait is None else NOON + wait)
     assert caught.value.reason == ("upstream_busy" if status == 503 else "rate_limited")
 
@@ -91,20 +91,20 @@ def test_retry_later(status: int, headers: dict[str, str], wait: timedelta | Non
     ],
     ids=["403", "password", "challenge", "challenge as JSON"],
 )
-def test_turned_away(answer: StubResponse) -> None:
+def test_refused_requests(answer: StubResponse) -> None:
     with pytest.raises(Refused) as caught:
-        run_fetch(SPEC, shop({"1": answer}))
+        run_fetch(SPEC, create_context({"1": answer}))
     assert not caught.value.is_credentials_error
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"items": []}', b"{", b"\xff\xfe\x00"])
-def test_no_shop(body: bytes) -> None:
+def test_other_websites_are_refused(body: bytes) -> None:
     with pytest.raises(BadData):
-        run_fetch(SPEC, shop({"1": StubResponse(body)}))
+        run_fetch(SPEC, create_context({"1": StubResponse(body)}))
 
 
-def test_what_columns_mean() -> None:
-    sofa = product(
+def test_columns_are_mapped_to_fields() -> None:
+    sofa = build_product(
         7, body_html="<p>x</p>", vendor="Maker", product_type="Sofas", tags="Soft, New",
         images=[{"id": 1, "src": "https://c.example/1.jpg", "position": 1, "alt": "front"}],
         options=[{"name": "Colour"}, {"name": "Size"}],
@@ -112,8 +112,8 @@ def test_what_columns_mean() -> None:
                    "price": "10.00", "compare_at_price": "12.00", "available": False, "barcode": "0012345678905",
                    "featured_image": {"src": "https://c.example/red.jpg", "position": 2}}],
     )  # fmt: skip
-    context = shop({}, currency="usd")
-    ((table, rows),) = parse_snapshot(SPEC, context, json.dumps({"products": [sofa, product(8)]}).encode())
+    context = create_context({}, currency="usd")
+    ((table, rows),) = parse_snapshot(SPEC, context, json.dumps({"products": [sofa, build_product(8)]}).encode())
     assert table.fields is not None
     known = {field: cell for field, cell in zip(table.fields, rows[0][1], strict=True) if field}
     assert known == {

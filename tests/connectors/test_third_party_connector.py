@@ -46,7 +46,7 @@ ITEMS = (
 )
 
 
-def pip(*words: object) -> None:
+def run_pip(*words: object) -> None:
     """Run pip without an index."""
     command = [sys.executable, "-m", "pip", words[0], "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]  # fmt: skip
     ended = subprocess.run([*command, *map(str, words[1:])], capture_output=True, text=True, check=False)
@@ -59,36 +59,36 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("wheels")
     for name, project in (("joinery_sdk", KIT), ("acme_connector", EXAMPLE)):
         shutil.copytree(project, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
-    pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "joinery_sdk", folder / "acme_connector")
+    run_pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "joinery_sdk", folder / "acme_connector")
     return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
 
 
 @pytest.fixture(scope="module")
-def installed(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed_folder(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip installed both."""
     target = tmp_path_factory.mktemp("site")
-    pip("install", "--target", target, *wheels.values())
+    run_pip("install", "--target", target, *wheels.values())
     return target
 
 
 @pytest.fixture
-def plugins(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plugins(installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugins.toml that lists the example, with both distributions on the path."""
-    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.syspath_prepend(str(installed_folder))
     path = tmp_path / "plugins.toml"
     path.write_text(LIST)
     monkeypatch.setenv("JOINERY_PLUGINS", str(path))
     return path
 
 
-def metadata(wheel: Path) -> Message:
+def read_metadata(wheel: Path) -> Message:
     """A wheel's metadata."""
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         return Parser().parsestr(archive.read(name).decode())
 
 
-def alone(installed: Path, folder: Path, *words: str) -> str:
+def run_without_joinery(installed: Path, folder: Path, *words: str) -> str:
     """Return Python's output in a folder with the kit and installed packages but without Joinery. Fails unless it exits with 0."""
     paths = [str(installed), sysconfig.get_path("purelib")]
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -99,8 +99,8 @@ def alone(installed: Path, folder: Path, *words: str) -> str:
     return ended.stdout
 
 
-def test_the_kit_is_a_small_distribution_of_its_own(wheels: Mapping[str, Path]) -> None:
-    about = metadata(wheels["joinery_sdk"])
+def test_the_sdk_is_a_small_separate_distribution(wheels: Mapping[str, Path]) -> None:
+    about = read_metadata(wheels["joinery_sdk"])
     assert (about["Name"], about["Version"]) == ("joinery-sdk", VERSION)
     always = [needed for needed in about.get_all("Requires-Dist", []) if "extra" not in needed]
     assert always == ["pluggy<2,>=1.5", "protego<1,>=0.5"]
@@ -110,12 +110,12 @@ def test_the_kit_is_a_small_distribution_of_its_own(wheels: Mapping[str, Path]) 
     assert shipped == modules | {"py.typed"}
 
 
-def test_the_example_requires_only_the_kit(wheels: Mapping[str, Path]) -> None:
-    needed = metadata(wheels["acme_connector"]).get_all("Requires-Dist", [])
+def test_the_example_requires_only_the_sdk(wheels: Mapping[str, Path]) -> None:
+    needed = read_metadata(wheels["acme_connector"]).get_all("Requires-Dist", [])
     assert needed == ["joinery-sdk<3,>=2", 'joinery-sdk[testing]; extra == "test"']
 
 
-def test_it_is_proved_without_joinery(installed: Path, tmp_path: Path) -> None:
+def test_its_contract_tests_pass_without_joinery(installed_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE / "tests", tmp_path / "tests")
     program = """
 import importlib.util, pkgutil, sys, joinery_sdk, pytest
@@ -124,17 +124,17 @@ for module in pkgutil.walk_packages(joinery_sdk.__path__, "joinery_sdk."):
 assert not any(importlib.util.find_spec(name) for name in ("connectors", "adapters", "domain"))
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "tests"]))
 """
-    assert "9 passed" in alone(installed, tmp_path, "-c", program)
+    assert "9 passed" in run_without_joinery(installed_folder, tmp_path, "-c", program)
 
 
-def test_it_is_typed_without_joinery(installed: Path, tmp_path: Path) -> None:
+def test_its_types_are_checked_without_joinery(installed_folder: Path, tmp_path: Path) -> None:
     for name in ("acme_connector.py", "tests/test_acme.py"):
         shutil.copy(EXAMPLE / name, tmp_path)
     (tmp_path / "wrong.py").write_text(
         "from joinery_sdk import Table\n\nreveal_type(Table('a', (), iter(())).fields)\n"
     )
     strict = ["-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null"]
-    output = alone(installed, tmp_path, *strict, "acme_connector.py", "test_acme.py", "wrong.py")
+    output = run_without_joinery(installed_folder, tmp_path, *strict, "acme_connector.py", "test_acme.py", "wrong.py")
     assert 'Revealed type is "tuple[str | None, ...] | None"' in output
     assert "Success: no issues found in 3 source files" in output
 
@@ -147,7 +147,7 @@ def test_it_is_listed_and_checked(plugins: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
-def snapshot(connectors: PluggyConnectors) -> bytes:
+def fetch_snapshot(connectors: PluggyConnectors) -> bytes:
     """What the connector fetches."""
 
     async def run() -> bytes:
@@ -163,7 +163,7 @@ def test_it_loads_fetches_and_reads(plugins: Path, tmp_path: Path) -> None:
     assert info is not None
     assert (info.distribution, info.version) == ("acme-connector", "1.0.0")
     path = tmp_path / "items.json"
-    path.write_bytes(snapshot(connectors))
+    path.write_bytes(fetch_snapshot(connectors))
     (table,) = connectors.parse_tables("acme", JOB, path, len, [].append)
     assert table.declared_fields == ("variant_key", "product_key", "title", "axes.Colour", "price", "quantity")
     [(line, cells)] = table.rows
@@ -172,7 +172,9 @@ def test_it_loads_fetches_and_reads(plugins: Path, tmp_path: Path) -> None:
 
 def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "items.json"
-    path.write_bytes(snapshot(load_connectors(plugins, FakeHttp(always=StubResponse(ITEMS)), release_version="1")))
+    path.write_bytes(
+        fetch_snapshot(load_connectors(plugins, FakeHttp(always=StubResponse(ITEMS)), release_version="1"))
+    )
     assert main(["read", str(path), "--connector", "acme", "--currency", "eur", "--json"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert (read["rows"], read["problems"], read["failure"]) == (1, [], None)
@@ -184,21 +186,21 @@ def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys
 
 
 def test_it_reads_in_a_process_of_its_own(
-    plugins: Path, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plugins: Path, installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in runs: in a reader process, which loads its plugins itself. Its errors there are reported as its own."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(installed))))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(installed_folder))))
     surroundings = {"JOINERY_DATABASE_URL": "postgresql:///none", "JOINERY_SECRET": "s" * 32}
     settings = read_settings({**surroundings, "JOINERY_PLUGINS": str(plugins)})
 
     async def run() -> tuple[list[Any], str]:
         readers = create_feed_readers(settings, JsonCodec())
         try:
-            async with readers.open(order(tmp_path, ITEMS)) as reader:
+            async with readers.open(build_request(tmp_path, ITEMS)) as reader:
                 sample = await reader.read_sample(2)
             with pytest.raises(ParseFailed) as failed:
-                async with readers.open(order(tmp_path, b'{"items": [{"item"')) as reader:
-                    await reader.spool(nobody)
+                async with readers.open(build_request(tmp_path, b'{"items": [{"item"')) as reader:
+                    await reader.spool(ignore_progress)
         finally:
             await readers.close()
         return [record["item"] for record in sample.records], str(failed.value)
@@ -208,7 +210,7 @@ def test_it_reads_in_a_process_of_its_own(
     assert "could not parse the feed" not in failure, "an error of the kit comes with its own words"
 
 
-def order(folder: Path, content: bytes) -> ReadRequest:
+def build_request(folder: Path, content: bytes) -> ReadRequest:
     """An order to read this as Acme's."""
     path = folder / "snapshot"
     path.write_bytes(content)
@@ -216,19 +218,19 @@ def order(folder: Path, content: bytes) -> ReadRequest:
     return ReadRequest(str(path), str(folder), "acme", config, "catalogue", FeedSettings("eur"), buckets=4)
 
 
-async def nobody(_: int) -> None:
+async def ignore_progress(_: int) -> None:
     """Hear how far it is."""
 
 
-def test_its_errors_are_the_kits(plugins: Path) -> None:
+def test_its_errors_are_classes_of_the_sdk(plugins: Path) -> None:
     """It imports the kit as joinery_sdk, and a copy of that is installed too; still the classes are the host's."""
     busy = StubResponse(status=429, headers={"Retry-After": "120"})
     with pytest.raises(FetchFailed) as waits:
-        snapshot(load_connectors(plugins, FakeHttp(always=busy), release_version="1"))
+        fetch_snapshot(load_connectors(plugins, FakeHttp(always=busy), release_version="1"))
     assert waits.value.wait_reason == "rate_limited"
     assert waits.value.retry_at is not None
     with pytest.raises(FetchFailed) as refused:
-        snapshot(load_connectors(plugins, FakeHttp(always=StubResponse(status=401)), release_version="1"))
+        fetch_snapshot(load_connectors(plugins, FakeHttp(always=StubResponse(status=401)), release_version="1"))
     assert refused.value.code == "credentials_refused"
 
 
@@ -239,7 +241,7 @@ def test_it_fetches_through_the_guarded_client(plugins: Path) -> None:
         return [{"hostname": host, "host": "127.0.0.1", "port": port, "family": 2, "proto": 0, "flags": 0}]
 
     with pytest.raises(FetchFailed) as caught:
-        snapshot(load_connectors(plugins, GuardedClient(lookup=lookup), release_version="1"))
+        fetch_snapshot(load_connectors(plugins, GuardedClient(lookup=lookup), release_version="1"))
     assert caught.value.code == "fetch_refused"
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from connectors.sdk import BadData, Limits, Refused, RetryLater
 from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from connectors.woocommerce.connector import SPEC
-from tests.connectors.vendor_servers import Vendor
+from tests.connectors.vendor_servers import VendorServer
 
 CREDENTIALS = {"consumer_key": "ck_0123456789", "consumer_secret": "cs_9876543210"}
 CATEGORIES = [
@@ -32,22 +32,22 @@ GREY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def stool(number: int) -> dict[str, Any]:
+def build_stool(number: int) -> dict[str, Any]:
     """A simple product."""
     return {"id": number, "type": "simple", "name": f"Stool {number}", "sku": f"ST-{number}", "price": "9.50", "regular_price": "9.50",
             "weight": "4", "dimensions": {"length": "", "width": "30", "height": "45"}, "manage_stock": "parent", "stock_quantity": 7,
             "stock_status": "onbackorder", "attributes": [], "images": [], "tags": [], "categories": []}  # fmt: skip
 
 
-class Shop:
+class WooCommerceShop:
     """A shop with one variable product and so many stools."""
 
     def __init__(self, stools: int = 230, **more: Any) -> None:
-        self.products = [SOFA, *(stool(number) for number in range(1000, 1000 + stools))]
+        self.products = [SOFA, *(build_stool(number) for number in range(1000, 1000 + stools))]
         self.more = more
         self.requests: list[web.Request] = []
         self.busy = list(more.get("busy", []))
-        self.vendor = Vendor(self._answer)
+        self.vendor = VendorServer(self._answer)
 
     def fetch(self, **more: Any) -> Any:
         """Have the connector fetch and read."""
@@ -93,7 +93,7 @@ class Shop:
 
 
 def test_a_catalogue() -> None:
-    shop = Shop()
+    shop = WooCommerceShop()
     _, ((_, rows),), fetch = shop.fetch()
     assert len(rows) == 1 + 1 + 230
     assert fetch.reports == []
@@ -120,13 +120,13 @@ def test_a_catalogue() -> None:
 )
 def test_shops_that_differ(more: dict[str, Any]) -> None:
     """No total among the headers; an Authorization header that never arrives; too many requests now and then."""
-    _, ((_, rows),), fetch = Shop(**more).fetch()
+    _, ((_, rows),), fetch = WooCommerceShop(**more).fetch()
     assert len(rows) == 232
     assert sum(fetch.slept) == pytest.approx(sum(more.get("busy", [])), abs=1)
 
 
 def test_pages_that_are_too_large_are_requested_in_smaller_ones() -> None:
-    shop = Shop(stools=50)
+    shop = WooCommerceShop(stools=50)
     for product in shop.products:
         product["description"] = "x" * 3_000
     _, ((_, rows),), _ = shop.fetch(limits=Limits(page_bytes=64 * 1024))
@@ -135,7 +135,7 @@ def test_pages_that_are_too_large_are_requested_in_smaller_ones() -> None:
 
 
 def test_stock_alone() -> None:
-    shop = Shop(stools=2)
+    shop = WooCommerceShop(stools=2)
     _, ((table, rows),), _ = shop.fetch(stream="stock")
     assert rows[-1] == {
         "product id": "10",
@@ -148,17 +148,19 @@ def test_stock_alone() -> None:
     assert not [request for request in shop.requests if "settings" in request.path or "categories" in request.path]
 
 
-def test_units_that_the_key_may_not_see() -> None:
-    _, ((_, rows),), fetch = Shop(stools=1, hidden=True).fetch()
+def test_units_without_permission() -> None:
+    _, ((_, rows),), fetch = WooCommerceShop(stools=1, hidden=True).fetch()
     assert not {"weight", "width"} & {name for row in rows for name in row}
     assert any("units" in report.detail for report in fetch.reports)
-    _, ((_, rows),), fetch = Shop(stools=1, hidden=True, config={"weight_unit": "lbs", "dimension_unit": "in"}).fetch()
+    _, ((_, rows),), fetch = WooCommerceShop(
+        stools=1, hidden=True, config={"weight_unit": "lbs", "dimension_unit": "in"}
+    ).fetch()
     assert rows[1]["weight"] == "4 lb" and rows[1]["width"] == "30 in"
     assert fetch.reports == []
 
 
 def test_a_wrong_key() -> None:
-    shop = Shop()
+    shop = WooCommerceShop()
     with pytest.raises(Refused) as caught:
         shop.vendor.fetch(SPEC, {}, {**CREDENTIALS, "consumer_secret": "cs_wrong-secret"})
     assert caught.value.is_credentials_error
@@ -167,7 +169,7 @@ def test_a_wrong_key() -> None:
 
 def test_a_long_retry_after_postpones_the_run() -> None:
     with pytest.raises(RetryLater):
-        Shop(busy=[3_600]).fetch()
+        WooCommerceShop(busy=[3_600]).fetch()
 
 
 BASE = "https://shop.example/wp-json/wc/v3"
@@ -183,7 +185,7 @@ class TestWooCommerce(ConnectorContract):
         config={"url": "https://shop.example"},
         credentials=CREDENTIALS,
         responses={
-            f"{BASE}/products?status=publish&{PAGE}&per_page=100&offset=0": StubResponse(json.dumps([stool(1), stool(2)]).encode()),
+            f"{BASE}/products?status=publish&{PAGE}&per_page=100&offset=0": StubResponse(json.dumps([build_stool(1), build_stool(2)]).encode()),
             f"{BASE}/products/categories?{PAGE}&per_page=100&offset=0": StubResponse(json.dumps(CATEGORIES).encode()),
             f"{BASE}/settings/general/woocommerce_currency": StubResponse(b'{"value": "EUR"}'),
             f"{BASE}/settings/products/woocommerce_weight_unit": StubResponse(b'{"value": "kg"}'),
@@ -195,6 +197,6 @@ class TestWooCommerce(ConnectorContract):
     )  # fmt: skip
 
 
-def test_what_is_no_list() -> None:
+def test_responses_that_are_not_a_list() -> None:
     error = TestWooCommerce().find_fetch_error(StubResponse(b'{"code": "x"}'))
     assert isinstance(error, BadData) and "contains no list of products" in str(error)

@@ -13,21 +13,21 @@ from connectors.sdk import BadData, Limits
 Workbook: Any = pytest.importorskip("openpyxl").Workbook
 
 
-def workbook(fill: Callable[[Any], object]) -> bytes:
+def build_workbook(fill: Callable[[Any], object]) -> bytes:
     """A workbook whose first worksheet `fill` fills."""
     book = Workbook()
     fill(book.active)
-    return saved(book)
+    return save_workbook(book)
 
 
-def saved(book: Workbook) -> bytes:
+def save_workbook(book: Workbook) -> bytes:
     """The workbook's bytes."""
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
 
 
-def repacked(content: bytes, **changed: bytes) -> bytes:
+def repack_workbook(content: bytes, **changed: bytes) -> bytes:
     """The workbook with parts replaced or added: keys are names with __ for / and _ for a dot."""
     buffer = io.BytesIO()
     names = {name.replace("__", "/").replace("_", "."): part for name, part in changed.items()}
@@ -46,7 +46,7 @@ def test_values_are_exact_text(reader: Any) -> None:
         sheet.append(["007", 4251090000000.0, 12.5, date(2026, 1, 2), datetime(2026, 1, 2, 3, 4), True, 0.0000001])
         sheet.append([101.0, "0012345678905", 1234567.89, None, None, False, 3])
 
-    headers, rows = reader.one(workbook(fill))
+    headers, rows = reader.one(build_workbook(fill))
     assert headers == ("SKU", "UPC", "Price", "Listed", "Updated", "Active", "Weight")
     assert rows == [
         (2, ["007", "4251090000000", "12.5", "2026-01-02", "2026-01-02 03:04:00", "TRUE", "0.0000001"]),
@@ -54,7 +54,7 @@ def test_values_are_exact_text(reader: Any) -> None:
     ]
 
 
-def test_formulas_give_what_was_last_shown(reader: Any) -> None:
+def test_formulas_yield_their_cached_values(reader: Any) -> None:
     def fill(sheet: Any) -> None:
         sheet.append(["SKU", "Price"])
         sheet.append(["A", "=1+1"])
@@ -66,12 +66,12 @@ def test_formulas_give_what_was_last_shown(reader: Any) -> None:
         b'<row r="2"><c r="A2" t="inlineStr"><is><t>A</t></is></c>'
         b'<c r="B2"><f>WEBSERVICE("http://169.254.169.254/")</f><v>42</v></c></row></sheetData></worksheet>'
     )
-    _, rows = reader.one(repacked(workbook(fill), xl__worksheets__sheet1_xml=sheet))
+    _, rows = reader.one(repack_workbook(build_workbook(fill), xl__worksheets__sheet1_xml=sheet))
     assert rows == [(2, ["A", "42"])]
 
 
 def test_external_links_are_not_followed(reader: Any) -> None:
-    content = workbook(lambda sheet: [sheet.append(row) for row in (["SKU", "Qty"], ["A", 1])])
+    content = build_workbook(lambda sheet: [sheet.append(row) for row in (["SKU", "Qty"], ["A", 1])])
     link = (
         b'<externalLink xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><externalBook '
         b'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" r:id="rId1"/></externalLink>'
@@ -81,7 +81,7 @@ def test_external_links_are_not_followed(reader: Any) -> None:
         b'TargetMode="External" Target="http://127.0.0.1:9/secret.xlsx" Type="externalLinkPath"/></Relationships>'
     )
     parts = {"xl__externalLinks__externalLink1_xml": link, "xl__externalLinks___rels__x_rels": target}
-    _, rows = reader.one(repacked(content, **parts))
+    _, rows = reader.one(repack_workbook(content, **parts))
     assert rows == [(2, ["A", "1"])]
 
 
@@ -95,18 +95,18 @@ def test_merged_headers(reader: Any) -> None:
         sheet.merge_cells("A2:A3")
         sheet.merge_cells("C2:E2")
 
-    headers, rows = reader.one(workbook(fill))
+    headers, rows = reader.one(build_workbook(fill))
     assert headers == ("SKU", "Name", "Carton Width", "Carton Depth", "Carton Height", "Price")
     assert rows == [(4, ["A", "Sofa", "1", "2", "3", "99"])]
 
 
-def test_merged_title_is_no_group(reader: Any) -> None:
+def test_a_merged_title_is_not_a_group(reader: Any) -> None:
     def fill(sheet: Any) -> None:
         sheet["B2"], sheet["B3"], sheet["C3"], sheet["D3"] = "Stock list", "SKU", "Name", "Qty"
         sheet["B5"], sheet["C5"], sheet["D5"] = "A", "Sofa", 3
         sheet.merge_cells("B2:D2")
 
-    headers, rows = reader.one(workbook(fill))
+    headers, rows = reader.one(build_workbook(fill))
     assert headers == ("SKU", "Name", "Qty")
     assert rows == [(5, ["A", "Sofa", "3"])]
 
@@ -119,7 +119,7 @@ def test_formatted_rows_at_the_end(reader: Any) -> None:
             sheet.cell(row, 1).number_format = "0.00"
             sheet.cell(row, 2, " ")
 
-    assert reader.one(workbook(fill))[1] == [(2, ["A", "1"])]
+    assert reader.one(build_workbook(fill))[1] == [(2, ["A", "1"])]
 
 
 def test_worksheets(reader: Any) -> None:
@@ -132,7 +132,7 @@ def test_worksheets(reader: Any) -> None:
         sheet.append([name, 1])
         sheet.sheet_state = state
     book.create_sheet("Blank")
-    tables = reader(saved(book))
+    tables = reader(save_workbook(book))
     assert [(table.sheet, rows) for table, rows in tables] == [
         ("Sofas", [(2, ["Sofas", "1"])]),
         ("Beds", [(2, ["Beds", "1"])]),
@@ -142,7 +142,7 @@ def test_worksheets(reader: Any) -> None:
 
 def test_workbook_without_a_table(reader: Any) -> None:
     with pytest.raises(BadData, match="no visible worksheet"):
-        reader(saved(Workbook()))
+        reader(save_workbook(Workbook()))
 
 
 def test_two_hundred_columns(reader: Any) -> None:
@@ -150,13 +150,13 @@ def test_two_hundred_columns(reader: Any) -> None:
         sheet.append([f"Attribute {at}" for at in range(200)])
         sheet.append(list(range(200)))
 
-    headers, rows = reader.one(workbook(fill))
+    headers, rows = reader.one(build_workbook(fill))
     assert len(headers) == len(rows[0][1]) == 200
 
 
 def test_zip_bomb(reader: Any) -> None:
-    content = workbook(lambda sheet: [sheet.append(row) for row in (["SKU", "Qty"], ["A", 1])])
-    bomb = repacked(content, xl__media__a_bin=b"\0" * (40 * 1024 * 1024))
+    content = build_workbook(lambda sheet: [sheet.append(row) for row in (["SKU", "Qty"], ["A", 1])])
+    bomb = repack_workbook(content, xl__media__a_bin=b"\0" * (40 * 1024 * 1024))
     assert len(bomb) < 100_000
     with pytest.raises(BadData, match="zip bomb"):
         reader(bomb)
@@ -164,9 +164,9 @@ def test_zip_bomb(reader: Any) -> None:
         reader(bomb, limits=Limits(unpacked_bytes=1024 * 1024))
 
 
-def test_sizes_that_an_archive_states_are_not_believed(reader: Any) -> None:
-    content = workbook(lambda sheet: [sheet.append(row) for row in (["SKU", "Qty"], ["A", 1])])
-    bomb = bytearray(repacked(content, xl__media__a_bin=b"\0" * (40 * 1024 * 1024)))
+def test_sizes_stated_in_the_archive_are_verified(reader: Any) -> None:
+    content = build_workbook(lambda sheet: [sheet.append(row) for row in (["SKU", "Qty"], ["A", 1])])
+    bomb = bytearray(repack_workbook(content, xl__media__a_bin=b"\0" * (40 * 1024 * 1024)))
     size = (40 * 1024 * 1024).to_bytes(4, "little")
     at = bomb.find(size)
     while at >= 0:
@@ -182,7 +182,7 @@ def test_cells_set_far_apart(reader: Any) -> None:
         sheet["XFD1048576"] = 1
 
     with pytest.raises(BadData, match="save it as CSV"):
-        reader(workbook(fill))
+        reader(build_workbook(fill))
 
 
 def test_many_parts(reader: Any) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from connectors.sdk import BadData, Limits
-from tests.connectors.workbook_writers import Sheets, ods, xls, xlsb
+from tests.connectors.workbook_writers import Sheets, build_ods, build_xls, build_xlsb
 
 SHEETS: Sheets = {
     "Stühle": [["SKU", "Title", "Price", "Qty"], ["00712", "Fåtölj", 499.9, 3], ["A-2", None, 1299, 0.5]],
     "Tische": [["SKU", "Qty"], ["T-1", 12]],
 }
-WRITERS = {"xls": xls, "ods": ods, "xlsb": xlsb}
+WRITERS = {"xls": build_xls, "ods": build_ods, "xlsb": build_xlsb}
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -26,7 +26,7 @@ def test_every_sheet_and_cell(reader: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_cut_off_and_bent(reader: Any, kind: str) -> None:
+def test_truncated_and_damaged_workbooks(reader: Any, kind: str) -> None:
     """Whatever is missing or changed, there are rows or a sentence."""
     whole = WRITERS[kind](SHEETS)
     for at in range(8, len(whole), max(1, len(whole) // 60)):
@@ -40,8 +40,8 @@ def test_cut_off_and_bent(reader: Any, kind: str) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: xlsb({"A": [["SKU"], ["A"]]}, first=900_000) + b"",
-        lambda: ods(SHEETS, numbercolumnsrepeated="2000000"),
+        lambda: build_xlsb({"A": [["SKU"], ["A"]]}, first=900_000) + b"",
+        lambda: build_ods(SHEETS, numbercolumnsrepeated="2000000"),
     ],
     ids=["far row", "repeated cell"],
 )
@@ -53,27 +53,27 @@ def test_sheets_that_span_too_much(reader: Any, make: Callable[[], bytes]) -> No
 def test_texts_repeated_in_open_documents(reader: Any) -> None:
     long = {"A": [["SKU", "Title"], ["A-1", "x" * 60_000]]}
     with pytest.raises(BadData, match="too long in total"):
-        reader(ods(long, numbercolumnsrepeated="20000"), limits=Limits(unpacked_bytes=64 * 1024 * 1024))
+        reader(build_ods(long, numbercolumnsrepeated="20000"), limits=Limits(unpacked_bytes=64 * 1024 * 1024))
 
 
-def test_blank_rows_repeated_to_the_end_are_no_span(reader: Any) -> None:
+def test_repeated_trailing_blank_rows_are_ignored(reader: Any) -> None:
     """Spreadsheet programs state a blank rest of the sheet as one row repeated a million times."""
     sheet = {"A": [["SKU", "Qty"], ["A-1", 3]]}
-    content = ods(sheet)
+    content = build_ods(sheet)
     assert reader(content)[0][1] == [(2, ["A-1", "3"])]
 
 
-def test_a_record_that_claims_more_than_there_is(reader: Any) -> None:
-    content = xlsb({"A": [["SKU"], ["A" + struct.pack("<I", 7).decode("latin-1")]]})
+def test_a_record_longer_than_the_file_is_refused(reader: Any) -> None:
+    content = build_xlsb({"A": [["SKU"], ["A" + struct.pack("<I", 7).decode("latin-1")]]})
     assert reader(content)
 
 
-def patched(content: bytes, at: int, piece: bytes) -> bytes:
+def patch_bytes(content: bytes, at: int, piece: bytes) -> bytes:
     """The content with a piece of it replaced."""
     return content[:at] + piece + content[at + len(piece) :]
 
 
-OLD = xls(SHEETS)
+OLD = build_xls(SHEETS)
 DIMENSIONS = OLD.index(b"\x00\x02\x0e\x00")
 FAT = 512 + 512 * struct.unpack_from("<I", OLD, 76)[0]
 DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
@@ -82,13 +82,13 @@ DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (patched(OLD, 44, b"\xff\xff\xff\x7f"), "damaged"),
-        (patched(OLD, 64, b"\xff\xff\x00\x00"), "damaged"),
-        (patched(OLD, 68, struct.pack("<II", 0, 1)), "damaged"),
-        (patched(OLD, FAT + 4 * DIRECTORY, struct.pack("<I", DIRECTORY)), "damaged"),
-        (patched(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 0, 0xFFFFFFFF, 0, 0xFF)), "span more"),
-        (patched(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 9, 1, 0, 9)), "span more"),
-        (xls({"A": [["SKU"], *[[]] * 40_000, [None] * 200 + ["x"]]}), "span more"),
+        (patch_bytes(OLD, 44, b"\xff\xff\xff\x7f"), "damaged"),
+        (patch_bytes(OLD, 64, b"\xff\xff\x00\x00"), "damaged"),
+        (patch_bytes(OLD, 68, struct.pack("<II", 0, 1)), "damaged"),
+        (patch_bytes(OLD, FAT + 4 * DIRECTORY, struct.pack("<I", DIRECTORY)), "damaged"),
+        (patch_bytes(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 0, 0xFFFFFFFF, 0, 0xFF)), "span more"),
+        (patch_bytes(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 9, 1, 0, 9)), "span more"),
+        (build_xls({"A": [["SKU"], *[[]] * 40_000, [None] * 200 + ["x"]]}), "span more"),
     ],
     ids=[
         "many tables",
@@ -100,7 +100,7 @@ DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
         "far cell",
     ],
 )
-def test_old_workbooks_that_would_fill_memory(reader: Any, content: bytes, message: str) -> None:
+def test_old_workbooks_that_exhaust_memory_are_refused(reader: Any, content: bytes, message: str) -> None:
     with pytest.raises(BadData, match=message):
         reader(content)
 

@@ -10,7 +10,9 @@ from connectors.sdk import BadData
 Records = list[dict[str, Any]]
 
 
-def interchange(*transactions: str, element: str = "*", component: str = ">", end: str = "~", number: str = "7") -> str:
+def build_interchange(
+    *transactions: str, element: str = "*", component: str = ">", end: str = "~", number: str = "7"
+) -> str:
     """Return an interchange of transactions written with * and ~, with the given separators."""
     blank = " " * 10
     head = f"ISA*00*{blank}*00*{blank}*ZZ*{'ACME':15}*ZZ*{'SHOP':15}*261120*0600*U*00401*{number:0>9}*0*P*"
@@ -23,12 +25,12 @@ def interchange(*transactions: str, element: str = "*", component: str = ">", en
     )
 
 
-def transaction(kind: str, *segments: str, number: str = "0001") -> str:
+def build_transaction(kind: str, *segments: str, number: str = "0001") -> str:
     """A transaction with the count that its end states."""
     return f"ST*{kind}*{number}~{''.join(f'{segment}~' for segment in segments)}SE*{len(segments) + 2}*{number}~"
 
 
-def rows(reader: Any, content: str | bytes, **config: Any) -> Records:
+def read_rows(reader: Any, content: str | bytes, **config: Any) -> Records:
     """Every row by its headers, without blanks."""
     return [
         {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
@@ -37,14 +39,14 @@ def rows(reader: Any, content: str | bytes, **config: Any) -> Records:
     ]
 
 
-STOCK = transaction(
+STOCK = build_transaction(
     "846", "BIA*00*SI*R1*20261120", "N1*WH*East*92*E1",
     "LIN*1*VN*A-1*UP*012345678905*IN*B-77", "QTY*33*8*EA", "QTY*17*11*EA", "SCH*25*EA***018*20261210", "SCH*5*EA***018*20270110",
     "LIN*2*SK*A-2*MG*M-2", "QTY*17*0*EA", "DTM*018*20261224",
     "LIN**VN*A-3", "N1*WH*West*92*W1", "QTY*33*1*EA", "N1*WH*North*92*N1", "QTY*33*2*EA",
     "LIN**VN*A-4", "SDQ*EA*92*E1*3*W1*4", "CTT*4",
 )  # fmt: skip
-PRICES = transaction(
+PRICES = build_transaction(
     "832", "BCT*PL*2026", "CUR*SE*EUR",
     "LIN*1*VN*A-1*EN*4006381333931", "PID*F*08***Sofa, grey", "PID*F*73***Grey", "PID*F****Three seats and a footstool",
     "MEA*PD*WT*78.2*LB", "MEA*PD*LN*80*IN", "MEA*PD*HT*2.5*FT", "MEA*PK*WD*30*IN", "MEA*PD*WT*9*ZZ", "CTP*WH*UCP*199.00*1*EA",
@@ -58,7 +60,7 @@ PRICES = transaction(
     [("*", ">", "~"), ("|", "^", "\n"), ("*", ":", "?"), ("\x1d", "\x1f", "\x1c"), ("+", ">", "~\r\n"), ("*", ">", "\r\n")],
 )  # fmt: skip
 def test_stock_with_any_separators(reader: Any, element: str, component: str, end: str) -> None:
-    found = rows(reader, interchange(STOCK, element=element, component=component, end=end), currency="usd")
+    found = read_rows(reader, build_interchange(STOCK, element=element, component=component, end=end), currency="usd")
     arrivals = {"Incoming quantity": "25", "Incoming date": "20261210"}
     further = {"Further incoming quantity": "5", "Further incoming date": "20270110"}
     assert found == [
@@ -73,7 +75,7 @@ def test_stock_with_any_separators(reader: Any, element: str, component: str, en
 
 
 def test_prices(reader: Any) -> None:
-    assert rows(reader, interchange(PRICES)) == [
+    assert read_rows(reader, build_interchange(PRICES)) == [
         {
             "SKU": "A-1", "GTIN": "4006381333931", "Name": "Sofa, grey", "Colour": "Grey", "Currency": "eur",
             "Description": "Sofa, grey\nThree seats and a footstool", "Cost": "199.00", "List price": "507.00",
@@ -92,8 +94,8 @@ def test_prices(reader: Any) -> None:
 
 
 def test_several_transactions_and_interchanges(reader: Any) -> None:
-    other = transaction("997", "AK1*IB*1", number="0009")
-    content = interchange(PRICES, STOCK, other) + "\r\n" + interchange(STOCK, end="\n", number="8")
+    other = build_transaction("997", "AK1*IB*1", number="0009")
+    content = build_interchange(PRICES, STOCK, other) + "\r\n" + build_interchange(STOCK, end="\n", number="8")
     tables = reader(content.encode())
     assert [(table.sheet, len(found)) for table, found in tables] == [("832", 2), ("846", 12)]
     assert "'997'" in reader.context.reports[0].detail
@@ -113,9 +115,9 @@ def test_several_transactions_and_interchanges(reader: Any) -> None:
     ],
 )
 def test_irregularities_are_reported(reader: Any, old: str, new: str, message: str) -> None:
-    content = interchange(STOCK)
+    content = build_interchange(STOCK)
     assert old in content
-    found = rows(reader, content.replace(old, new))
+    found = read_rows(reader, content.replace(old, new))
     assert len(found) == 6
     assert [message in report.detail for report in reader.context.reports] == [True], reader.context.reports
     assert reader.context.reports[0].line
@@ -124,29 +126,29 @@ def test_irregularities_are_reported(reader: Any, old: str, new: str, message: s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (interchange(STOCK)[:-30], "incomplete"),
-        (interchange(STOCK).replace("IEA*1*000000007~", ""), "incomplete"),
-        (interchange(STOCK).replace("SE*20*0001~", ""), "does not match the open envelope"),
-        (interchange(STOCK).replace("ST*846*0001~", ""), "does not match the open envelope"),
-        (interchange(transaction("850", "BEG*00")), "'850'"),
-        (interchange(STOCK)[:80], "damaged"),
-        (interchange(STOCK) + "and more", "ISA is missing"),
+        (build_interchange(STOCK)[:-30], "incomplete"),
+        (build_interchange(STOCK).replace("IEA*1*000000007~", ""), "incomplete"),
+        (build_interchange(STOCK).replace("SE*20*0001~", ""), "does not match the open envelope"),
+        (build_interchange(STOCK).replace("ST*846*0001~", ""), "does not match the open envelope"),
+        (build_interchange(build_transaction("850", "BEG*00")), "'850'"),
+        (build_interchange(STOCK)[:80], "damaged"),
+        (build_interchange(STOCK) + "and more", "ISA is missing"),
     ],
 )
-def test_refused(reader: Any, content: str, message: str) -> None:
+def test_invalid_interchanges_are_refused(reader: Any, content: str, message: str) -> None:
     with pytest.raises(BadData, match=message):
         reader(content.encode())
 
 
-def test_elements_that_fill_nothing_up(reader: Any) -> None:
+def test_unpadded_elements_are_read(reader: Any) -> None:
     """Some partners leave out the blanks that give the first segment its length."""
-    content = interchange(STOCK).replace(" ", "")
-    assert len(rows(reader, content)) == 6
+    content = build_interchange(STOCK).replace(" ", "")
+    assert len(read_rows(reader, content)) == 6
 
 
 def test_damaged_at_random(reader: Any) -> None:
     """Cut or changed anywhere, there are rows or a sentence; never another error."""
-    whole, chance = interchange(PRICES, STOCK).encode(), random.Random(5)
+    whole, chance = build_interchange(PRICES, STOCK).encode(), random.Random(5)
     for _ in range(400):
         at = chance.randrange(len(whole))
         piece = bytes(chance.randrange(256) for _ in range(chance.randrange(4)))

@@ -28,8 +28,8 @@ class VendorContext:
     limits: Limits = field(default_factory=Limits)
     validators: Validators = field(default_factory=Validators)
     reports: list[Report] = field(default_factory=list)
-    slept: list[float] = field(default_factory=list)
-    waited: Callable[[float], None] = lambda _: None
+    slept_seconds: list[float] = field(default_factory=list)
+    waits: Callable[[float], None] = lambda _: None
 
     def score_header(self, _: Any) -> int:
         """No header is known."""
@@ -41,15 +41,15 @@ class VendorContext:
 
     async def sleep(self, seconds: float) -> None:
         """Note the wait."""
-        self.slept.append(seconds)
-        self.waited(seconds)
+        self.slept_seconds.append(seconds)
+        self.waits(seconds)
 
     def report(self, report: Report) -> None:
         """Keep the report."""
         self.reports.append(report)
 
 
-class Vendor:
+class VendorServer:
     """A server of one handler for every request; `fetch` fetches from it and reads the snapshot."""
 
     def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
@@ -77,7 +77,7 @@ class Vendor:
             context = VendorContext({"url": self.address, **config}, credentials, http, **more)
             async with spec.open().fetch(context) as fetched:
                 snapshot = b"".join([chunk async for chunk in fetched.chunks])
-            return snapshot, tables(spec, context, snapshot), context
+            return snapshot, read_tables(spec, context, snapshot), context
         finally:
             await client.close()
             await runner.cleanup()
@@ -88,7 +88,7 @@ class Vendor:
         return app
 
 
-def tables(spec: ConnectorSpec, context: Any, snapshot: bytes) -> Tables:
+def read_tables(spec: ConnectorSpec, context: Any, snapshot: bytes) -> Tables:
     """What a connector reads from a snapshot."""
     import tempfile
 

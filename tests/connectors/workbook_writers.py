@@ -13,7 +13,7 @@ from odf.text import P
 Sheets = Mapping[str, Sequence[Sequence[object]]]
 
 
-def xls(sheets: Sheets) -> bytes:
+def build_xls(sheets: Sheets) -> bytes:
     """A workbook of Excel 97 to 2003 (BIFF8), by xlwt."""
     book = xlwt.Workbook()
     for name, rows in sheets.items():
@@ -27,7 +27,7 @@ def xls(sheets: Sheets) -> bytes:
     return out.getvalue()
 
 
-def ods(sheets: Sheets, **repeats: str) -> bytes:
+def build_ods(sheets: Sheets, **repeats: str) -> bytes:
     """An OpenDocument spreadsheet, by odfpy; `repeats` are attributes of every cell of the last row of data."""
     book = OpenDocumentSpreadsheet()
     for name, rows in sheets.items():
@@ -54,7 +54,7 @@ def _cell(value: object, repeats: Mapping[str, str]) -> TableCell:
     return cell
 
 
-def record(kind: int, content: bytes = b"") -> bytes:
+def build_record(kind: int, content: bytes = b"") -> bytes:
     """A record of a binary workbook (MS-XLSB 2.1.4): its kind and size in bytes of seven bits."""
     head = bytes([kind]) if kind < 0x80 else bytes([kind & 0x7F | 0x80, kind >> 7])
     size = len(content)
@@ -66,38 +66,42 @@ def record(kind: int, content: bytes = b"") -> bytes:
             return head + bytes(sizes) + content
 
 
-def text(value: str) -> bytes:
+def encode_text(value: str) -> bytes:
     """A text of a binary workbook: its length in UTF-16 units, and these."""
     return struct.pack("<I", len(value.encode("utf-16-le")) // 2) + value.encode("utf-16-le")
 
 
-def binary_sheet(rows: Sequence[Sequence[object]], *, first: int = 0) -> bytes:
+def build_binary_sheet(rows: Sequence[Sequence[object]], *, first: int = 0) -> bytes:
     """A worksheet of a binary workbook, its first row at `first`."""
-    out = record(129) + record(148, struct.pack("<4I", first, first + len(rows), 0, 99)) + record(145)
+    out = build_record(129) + build_record(148, struct.pack("<4I", first, first + len(rows), 0, 99)) + build_record(145)
     for line, row in enumerate(rows, start=first):
-        out += record(0, struct.pack("<I", line) + b"\0" * 13)
+        out += build_record(0, struct.pack("<I", line) + b"\0" * 13)
         for column, value in enumerate(row):
             place = struct.pack("<II", column, 0)
             if isinstance(value, str):
-                out += record(6, place + text(value))
+                out += build_record(6, place + encode_text(value))
             elif isinstance(value, (int, float)):
-                out += record(5, place + struct.pack("<d", value))
-    return out + record(146) + record(130)
+                out += build_record(5, place + struct.pack("<d", value))
+    return out + build_record(146) + build_record(130)
 
 
-def xlsb(sheets: Sheets, *, first: int = 0) -> bytes:
+def build_xlsb(sheets: Sheets, *, first: int = 0) -> bytes:
     """A binary workbook of Excel 2007 and later, written by its published format."""
     relations, bundles = "", b""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
         for number, (name, rows) in enumerate(sheets.items(), start=1):
-            archive.writestr(f"xl/worksheets/sheet{number}.bin", binary_sheet(rows, first=first))
+            archive.writestr(f"xl/worksheets/sheet{number}.bin", build_binary_sheet(rows, first=first))
             relations += (
                 f'<Relationship Id="rId{number}" Type="{kind}/worksheet" Target="worksheets/sheet{number}.bin"/>'
             )
-            bundles += record(156, struct.pack("<II", 0, number) + text(f"rId{number}") + text(name))
-        archive.writestr("xl/workbook.bin", record(131) + record(143) + bundles + record(144) + record(132))
+            bundles += build_record(
+                156, struct.pack("<II", 0, number) + encode_text(f"rId{number}") + encode_text(name)
+            )
+        archive.writestr(
+            "xl/workbook.bin", build_record(131) + build_record(143) + bundles + build_record(144) + build_record(132)
+        )
         spaces = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
         archive.writestr("xl/_rels/workbook.bin.rels", f"<Relationships {spaces}>{relations}</Relationships>")
         archive.writestr(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.connectors.test_hostile_workbooks import HEAD, sheet, workbook
+from tests.connectors.test_hostile_workbooks import HEAD, build_sheet, build_workbook
 from tests.flows.feeds import FeedServer, serve_feeds
 from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.postgres.databases import fresh_database
@@ -31,8 +31,8 @@ LARGE_CSV = HEADER + ROWS
 """20 MB, of which nearly no row has a key: reading takes its time, and storing none."""
 COLUMNS = [chr(66 + n) for n in range(24)]
 KEYED = '<row r="2"><c r="A2" t="inlineStr"><is><t>A1</t></is></c></row>'
-MANY_CELLS = workbook(
-    sheet(
+MANY_CELLS = build_workbook(
+    build_sheet(
         HEAD + KEYED + "".join(
             f'<row r="{row}">' + "".join(f'<c r="{column}{row}"><v>{row}</v></c>' for column in COLUMNS) + "</row>"
             for row in range(3, 12_000)

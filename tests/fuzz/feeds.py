@@ -12,14 +12,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.connectors.test_bigcommerce import SOFA as BIG
-from tests.connectors.test_hostile_workbooks import packed, sheet, workbook
-from tests.connectors.test_json_ld import SOFA, page
-from tests.connectors.test_merchant import RSS, item
+from tests.connectors.test_hostile_workbooks import build_archive, build_sheet, build_workbook
+from tests.connectors.test_json_ld import SOFA, build_page
+from tests.connectors.test_merchant import RSS, build_item
 from tests.connectors.test_shopify_admin import LEVELS, LINES
 from tests.connectors.test_woocommerce import GREY
 from tests.connectors.test_woocommerce import SOFA as WOO
-from tests.connectors.test_x12 import PRICES, STOCK, interchange
-from tests.connectors.workbook_writers import ods, xls, xlsb
+from tests.connectors.test_x12 import PRICES, STOCK, build_interchange
+from tests.connectors.workbook_writers import build_ods, build_xls, build_xlsb
 
 HEADERS = ("Handle", "SKU", "Title", "Size", "Price", "Qty NJ", "Category", "Image 1", "Package(s)", "ETA")
 ROWS = (
@@ -75,9 +75,9 @@ def _cells(row: Sequence[str], number: int) -> str:
     return f'<row r="{number}">{cells}</row>'
 
 
-_SHEET = sheet("".join(_cells(row, number) for number, row in enumerate([HEADERS, *ROWS], start=1)))
+_SHEET = build_sheet("".join(_cells(row, number) for number, row in enumerate([HEADERS, *ROWS], start=1)))
 _SHARED = '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>SKU</t></si><si><t>Qty</t></si></sst>'
-_SHARING = sheet(
+_SHARING = build_sheet(
     '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c></row>'
     '<row r="2"><c r="A2"><v>17</v></c><c r="B2"><f>1+1</f><v>2</v></c></row><row r="3"><c r="A3" t="b"><v>1</v></c></row>'
 )
@@ -89,9 +89,9 @@ def parts_of(archive: bytes) -> list[tuple[str, bytes]]:
         return [(entry.filename, opened.read(entry)) for entry in opened.infolist()]
 
 
-WORKBOOKS = (workbook(_SHEET), workbook(_SHARING, sharedStrings=_SHARED))
-MERCHANT = RSS.format(item() * 3)
-OPEN_DOCUMENT = packed({"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": "<a/>"})
+WORKBOOKS = (build_workbook(_SHEET), build_workbook(_SHARING, sharedStrings=_SHARED))
+MERCHANT = RSS.format(build_item() * 3)
+OPEN_DOCUMENT = build_archive({"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": "<a/>"})
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "csv": (_delimited(","), _delimited(";"), _delimited(",").decode().encode("utf-16")),
     "tsv": (_delimited("\t"), _delimited("|")),
@@ -100,14 +100,16 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "shop": (json.dumps(SHOP).encode(), b"\n".join([json.dumps(SHOP).encode()] * 2)),
     "xml": (_xml(),),
     "xlsx": WORKBOOKS,
-    "ods": (OPEN_DOCUMENT, ods({"A": [HEADERS, *ROWS]})),
-    "xls": (xls({"A": [HEADERS, *ROWS], "B": [HEADERS, *ROWS]}),),
-    "xlsb": (xlsb({"A": [HEADERS, *ROWS]}),),
+    "ods": (OPEN_DOCUMENT, build_ods({"A": [HEADERS, *ROWS]})),
+    "xls": (build_xls({"A": [HEADERS, *ROWS], "B": [HEADERS, *ROWS]}),),
+    "xlsb": (build_xlsb({"A": [HEADERS, *ROWS]}),),
     "merchant": (MERCHANT.encode(),),
-    "x12": (interchange(PRICES).encode(), interchange(STOCK, end="\n").encode()),
-    "html": (page(SOFA).encode(), page(SOFA, {"@graph": [SOFA, {**SOFA, "hasVariant": [SOFA]}]}).encode()),
+    "x12": (build_interchange(PRICES).encode(), build_interchange(STOCK, end="\n").encode()),
+    "html": (build_page(SOFA).encode(), build_page(SOFA, {"@graph": [SOFA, {**SOFA, "hasVariant": [SOFA]}]}).encode()),
     "site": (
-        b"".join(json.dumps({"url": "https://a.example/1", "html": page(SOFA)}).encode() + b"\n" for _ in range(2)),
+        b"".join(
+            json.dumps({"url": "https://a.example/1", "html": build_page(SOFA)}).encode() + b"\n" for _ in range(2)
+        ),
     ),
     "admin": tuple(
         b"".join(json.dumps(line).encode() + b"\n" for line in [{"joinery_shop": {"stream": stream}}, *lines])
@@ -120,7 +122,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         ),
     ),
     "big": (json.dumps({"kind": "products", "page": {"data": [BIG]}}).encode(),),
-    "zip": (packed({"feed.csv": _delimited(",")}),),
+    "zip": (build_archive({"feed.csv": _delimited(",")}),),
     "gzip": (gzip.compress(_delimited(",")),),
 }
 TOKENS: dict[str, tuple[bytes, ...]] = {
@@ -232,7 +234,7 @@ def _with_parts(archive: bytes, changed: Sequence[tuple[int, list[Change]]]) -> 
         for change in changes:
             content = change.done(content)[:MOST]
         parts[number % len(parts)] = (name, content)
-    return packed(dict(parts))
+    return build_archive(dict(parts))
 
 
 def broken(format: str) -> st.SearchStrategy[Broken]:

@@ -13,18 +13,18 @@ from tests.support.operation_table import load_operation_table
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("domain",)
 """Whatever happens is an event of the domain; adapters and entrypoints only describe types."""
-ASIDE = ("domain/events/model.py", "domain/webhooks/samples.py")
+EXCLUDED = ("domain/events/model.py", "domain/webhooks/samples.py")
 
 
-def _sources() -> str:
+def _read_sources() -> str:
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-    return "\n".join(path.read_text("utf-8") for path in files if str(path.relative_to(ROOT)) not in ASIDE)
+    return "\n".join(path.read_text("utf-8") for path in files if str(path.relative_to(ROOT)) not in EXCLUDED)
 
 
-SOURCES = _sources()
+SOURCES = _read_sources()
 
 
-def test_a_feature_is_shown_if_an_operation_requires_it() -> None:
+def test_displayed_features_are_required_by_operations() -> None:
     required = {operation.feature for operation in load_operation_table()} | {
         operation.body_feature for operation in load_operation_table()
     }
@@ -32,7 +32,7 @@ def test_a_feature_is_shown_if_an_operation_requires_it() -> None:
     assert IMPLEMENTED_FEATURES < FEATURES, "the plans hold the others already"
 
 
-def test_a_plan_shows_only_what_is_there() -> None:
+def test_plans_show_existing_features_only() -> None:
     meter = MeterAllowance(1, 1, 1)
     plan = Plan("max", "Max", "max", "usd", 1, FEATURES, {"export_rows": meter, "ai_tokens": meter, "sources": meter})
     assert plan.implemented_features == IMPLEMENTED_FEATURES
@@ -40,7 +40,7 @@ def test_a_plan_shows_only_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))
-def test_an_event_is_marked_until_something_sends_it(name: str) -> None:
+def test_events_are_marked_until_they_are_published(name: str) -> None:
     assert TYPES[name].is_sent == (f'"{name}"' in SOURCES)
 
 

@@ -19,7 +19,7 @@ import pytest
 import adapters.postgres
 from adapters.postgres.cluster import REFERENCE_TABLES
 from adapters.postgres.nodes.node_pool import expand_shards
-from tests.meta.test_distribution import connected, every_statement, org_parameter, planned
+from tests.meta.test_distribution import connect_planner, explain_statement, list_statements, number_parameters
 
 pytestmark = pytest.mark.asyncio
 
@@ -79,7 +79,7 @@ _PLACE = re.compile(r"%s")
 _UNNAMED_PART = re.compile(r"\bhere\.[a-z_]+\b(?! (?:AS )?[a-z])")
 
 
-def parsed(text: str) -> list[Tree]:
+def parse_tree(text: str) -> list[Tree]:
     """Read a `pg_node_tree` into nested mappings: each node's fields, and under "node" its kind."""
     found: list[Tree] = []
     stack: list[tuple[Tree, str]] = []
@@ -99,18 +99,18 @@ def parsed(text: str) -> list[Tree]:
     return found
 
 
-def nodes(tree: Tree) -> Iterator[Tree]:
+def walk_nodes(tree: Tree) -> Iterator[Tree]:
     """Yield a node and all below it."""
     yield tree
     for values in tree.values():
         if isinstance(values, list):
             for value in values:
                 if isinstance(value, dict):
-                    yield from nodes(value)
+                    yield from walk_nodes(value)
 
 
 @dataclass(frozen=True)
-class Rules:
+class ClusterRules:
     """The rules for statements, with the catalogue of the schema that they refer to: names and volatilities by `oid`."""
 
     connection: psycopg.AsyncConnection[Any]
@@ -119,12 +119,12 @@ class Rules:
     _mutable: Mapping[str, str]
     _temporary: frozenset[str]
 
-    async def faults(self, statement: str) -> list[str]:
+    async def find_faults(self, statement: str) -> list[str]:
         """What a cluster refuses of the statement, or does wrongly."""
-        numbered, _ = org_parameter(expand_shards(statement, None))  # type: ignore[arg-type]
-        found = [fault for query in await self._queries(numbered) for fault in self._of_query(query)]
-        plan, _ = await planned(self.connection, statement)
-        return [*found, *self._joined(plan, with_parts(plan))]
+        numbered, _ = number_parameters(expand_shards(statement, None))  # type: ignore[arg-type]
+        found = [fault for query in await self._queries(numbered) for fault in self._check_query(query)]
+        plan, _ = await explain_statement(self.connection, statement)
+        return [*found, *self._check_joins(plan, list_cte_plans(plan))]
 
     async def _queries(self, numbered: str) -> list[Tree]:
         await self.connection.execute(f"PREPARE typed AS {numbered}".encode())
@@ -141,30 +141,32 @@ class Rules:
                 "SELECT prosqlbody::text FROM pg_proc WHERE oid = 'pg_temp.looked_at'::regproc"
             )
             [body] = await cursor.fetchone() or [""]
-        return parsed(body)
+        return parse_tree(body)
 
-    def _of_query(self, query: Tree) -> Iterator[str]:
+    def _check_query(self, query: Tree) -> Iterator[str]:
         """The faults of a statement and of those in its WITH."""
-        for one in nodes(query):
+        for one in walk_nodes(query):
             if one["node"] != "QUERY" or one["commandType"][0] == _SELECT:
                 continue
-            target = self._target(one)
+            target = self._find_target(one)
             if target in self._tenants and one["commandType"][0] == _INSERT:
-                yield from self._inserted(one)
-                yield from self._impure(node for part in one["onConflict"] for node in nodes(part))
+                yield from self._check_insert(one)
+                yield from self._check_functions(node for part in one["onConflict"] for node in walk_nodes(part))
             elif target in self._tenants:
-                yield from self._impure(nodes(query))
-            elif target in LOCAL and self._read(one) - {*LOCAL, ""}:
+                yield from self._check_functions(walk_nodes(query))
+            elif target in LOCAL and self._list_tables(one) - {*LOCAL, ""}:
                 yield f"{target}, which lies at the coordinator, is written by what other tables hold"
 
-    def _target(self, query: Tree) -> str:
+    def _find_target(self, query: Tree) -> str:
         entry = query["rtable"][int(query["resultRelation"][0]) - 1]
         return self.tables.get(entry["relid"][0], "")
 
-    def _read(self, query: Tree) -> set[str]:
-        return {self.tables.get(node["relid"][0], "") for node in nodes(query) if "rtekind" in node and "relid" in node}
+    def _list_tables(self, query: Tree) -> set[str]:
+        return {
+            self.tables.get(node["relid"][0], "") for node in walk_nodes(query) if "rtekind" in node and "relid" in node
+        }
 
-    def _impure(self, within: Iterator[Tree]) -> Iterator[str]:
+    def _check_functions(self, within: Iterator[Tree]) -> Iterator[str]:
         """A cluster evaluates a STABLE function before it sends the statement on, so none may depend on a row."""
         for node in within:
             if node["node"] == "SUBSCRIPTINGREF":
@@ -172,10 +174,10 @@ class Rules:
             volatility = {self._mutable.get(node[name][0], "i") for name in _FUNCTIONS if name in node}
             if "v" in volatility:
                 yield "a volatile function is called where rows are changed"
-            if "s" in volatility and any(below["node"] == "VAR" for below in nodes(node)):
+            if "s" in volatility and any(below["node"] == "VAR" for below in walk_nodes(node)):
                 yield "a stable function of a column is called where rows are changed"
 
-    def _inserted(self, query: Tree) -> Iterator[str]:
+    def _check_insert(self, query: Tree) -> Iterator[str]:
         """An INSERT … SELECT that is not carried out on the shard answers how many rows it read."""
         sources = [entry for entry in query["rtable"] if entry.get("rtekind") == ["1"]]
         for source in (node for entry in sources for node in entry["subquery"] if isinstance(node, dict)):
@@ -185,47 +187,47 @@ class Rules:
             if direct & self._tenants and org["node"] != "VAR":
                 yield "an INSERT … SELECT of a tenants' table takes the organisation from a parameter"
 
-    def _joined(self, plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    def _check_joins(self, plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         """A full join alone keeps its sides apart until both are read."""
         for part in plan.get("Plans", ()):
-            yield from self._joined(part, named)
+            yield from self._check_joins(part, named)
         if plan["Node Type"] in _JOINS and plan["Join Type"] != "Full":
-            tables = {_DAY.sub("", table) for table in scanned(plan, named)}
+            tables = {_DAY.sub("", table) for table in list_scanned_tables(plan, named)}
             if tables & self._tenants and tables & self._temporary:
                 yield "a temporary table is joined with a tenants' table"
 
 
-def scanned(plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def list_scanned_tables(plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the tables that a part of a plan reads, those of a WITH included, and those of sub-selects in conditions not."""
     if table := plan.get("Relation Name"):
         yield table
     if plan["Node Type"] == "CTE Scan" and plan["CTE Name"] in named:
-        yield from scanned(named[plan["CTE Name"]], named)
+        yield from list_scanned_tables(named[plan["CTE Name"]], named)
     for part in plan.get("Plans", ()):
         if part.get("Parent Relationship") not in ("InitPlan", "SubPlan"):
-            yield from scanned(part, named)
+            yield from list_scanned_tables(part, named)
 
 
-def with_parts(plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def list_cte_plans(plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The plans of a WITH by name."""
     found = {}
     for part in plan.get("Plans", ()):
         if (name := part.get("Subplan Name", "")).startswith("CTE "):
             found[name.removeprefix("CTE ")] = part
-        found |= with_parts(part)
+        found |= list_cte_plans(part)
     return found
 
 
-async def rules() -> Rules:
+async def load_rules() -> ClusterRules:
     """The rules, and a connection to a migrated database with every temporary table."""
-    connection, tenants = await connected()
+    connection, tenants = await connect_planner()
     tables = dict(await (await connection.execute(_RESOLVED)).fetchall())
     mutable = dict(await (await connection.execute(_MUTABLE)).fetchall())
     temporary = await (await connection.execute(_TEMPORARY)).fetchall()
-    return Rules(connection, tenants, tables, mutable, frozenset(name for (name,) in temporary))
+    return ClusterRules(connection, tenants, tables, mutable, frozenset(name for (name,) in temporary))
 
 
-def constants(tables: Container[str]) -> Iterator[tuple[str, str]]:
+def list_constants(tables: Container[str]) -> Iterator[tuple[str, str]]:
     """Return (place, statement) of the statements about these tables in modules, apart from the SQL files."""
     for module in iter_modules(adapters.postgres.__path__):
         if module.name == "cluster":  # its statements ask Citus itself, and are run by tests/citus
@@ -238,10 +240,10 @@ def constants(tables: Container[str]) -> Iterator[tuple[str, str]]:
 
 
 async def test_no_statement_breaks_a_rule() -> None:
-    looked_at = await rules()
-    async with looked_at.connection:
-        every = [*every_statement(), *constants(looked_at.tables.values())]
-        found = {name: faults for name, one in every if (faults := await looked_at.faults(one))}
+    rules = await load_rules()
+    async with rules.connection:
+        every = [*list_statements(), *list_constants(rules.tables.values())]
+        found = {name: faults for name, one in every if (faults := await rules.find_faults(one))}
     assert found.keys() == _EXEMPT.keys() and any(name.startswith("erasure.") for name, _ in every)
 
 
@@ -278,21 +280,21 @@ async def test_no_statement_breaks_a_rule() -> None:
     ],
 )
 async def test_a_broken_rule_is_found(wrong: str, fault: str) -> None:
-    looked_at = await rules()
-    async with looked_at.connection:
-        [found] = set(await looked_at.faults(wrong))
+    rules = await load_rules()
+    async with rules.connection:
+        [found] = set(await rules.find_faults(wrong))
     assert fault in found
 
 
 async def test_parts_of_a_table_have_an_alias() -> None:
     """A cluster reads `here.<table>` as a subquery, which PostgreSQL 15 takes only under an alias."""
-    found = {name: _UNNAMED_PART.findall(statement) for name, statement in every_statement()}
+    found = {name: _UNNAMED_PART.findall(statement) for name, statement in list_statements()}
     assert {name: parts for name, parts in found.items() if parts} == {}
 
 
-async def test_organisations_are_compared_by_bytes() -> None:
+async def test_organisation_columns_have_one_type_and_collation() -> None:
     """A cluster co-locates tables only by columns of one type and collation."""
-    connection, _ = await connected()
+    connection, _ = await connect_planner()
     async with connection:
         rows = await (await connection.execute(_COLUMNS)).fetchall()
     assert {(table, kind, collation) for table, kind, collation in rows if (kind, collation) != ("text", "C")} == set()
@@ -300,7 +302,7 @@ async def test_organisations_are_compared_by_bytes() -> None:
 
 
 async def test_every_table_has_a_place() -> None:
-    connection, tenants = await connected()
+    connection, tenants = await connect_planner()
     async with connection:
         tables = {name for (name,) in await (await connection.execute(_TABLES)).fetchall()}
     assert tables - tenants == {*REFERENCE_TABLES, *LOCAL, *PER_NODE}, "LOCAL says where a table without `org` lies"

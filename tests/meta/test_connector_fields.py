@@ -19,7 +19,7 @@ from domain.ingestion.vocabulary import fields
 from domain.ingestion.vocabulary.fields import IGNORE, is_field
 
 
-def words(*patterns: str) -> set[str]:
+def list_words(*patterns: str) -> set[str]:
     """Every name that stands in a pattern."""
     return set(chain.from_iterable(re.findall(r"[a-z_][a-z0-9_]+", pattern) for pattern in patterns))
 
@@ -31,19 +31,19 @@ HEADS = {
         *fields.VARIANT,
         *fields.OFFER,
         *fields._SUBFIELDS,
-        *words(fields._NUMBERED_FIELD.pattern),
+        *list_words(fields._NUMBERED_FIELD.pattern),
         "axes",
     )
 } | DECLARED_FIELDS
 PARTS = set().union(
     *fields._SUBFIELDS.values(),
     fields.CARTON_PARTS,
-    words(*DECLARED_FIELD_PARTS.values()),
+    list_words(*DECLARED_FIELD_PARTS.values()),
     {"quantity", "eta", "hero", "Colour"},
 )
 
 
-def names() -> Iterator[str]:
+def list_names() -> Iterator[str]:
     """Every name that either side could know: fields, their parts, their numbered parts, and what nobody knows."""
     for head in sorted(HEADS | {"prize", ""}):
         yield head
@@ -54,17 +54,17 @@ def names() -> Iterator[str]:
 
 @pytest.mark.parametrize("head", sorted(HEADS))
 def test_no_field_is_missing(head: str) -> None:
-    mapped = [name for name in names() if base_field(name) == head and is_field(name)]
+    mapped = [name for name in list_names() if base_field(name) == head and is_field(name)]
     if mapped and head != IGNORE:
         assert head in DECLARED_FIELDS, f"connectors.sdk.tables lacks {head}, which mappings may name"
 
 
-def test_both_sides_know_the_same_names() -> None:
-    for name in names():
+def test_the_sdk_and_the_mapping_accept_the_same_names() -> None:
+    for name in list_names():
         assert is_declarable_field(name) is (is_field(name) and name != IGNORE), name
         assert is_declarable_field(f"{name}@unit=g") is is_declarable_field(name)
 
 
-def test_every_field_that_may_be_given_means_something() -> None:
-    assert {base_field(name) for name in names() if is_field(name)} - {IGNORE} == DECLARED_FIELDS
+def test_every_declared_field_is_mapped() -> None:
+    assert {base_field(name) for name in list_names() if is_field(name)} - {IGNORE} == DECLARED_FIELDS
     assert len(DECLARED_FIELDS) == len(PRODUCT_FIELDS) + len(VARIANT_FIELDS) + len(OFFER_FIELDS), "each stands once"

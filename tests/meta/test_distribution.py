@@ -72,17 +72,17 @@ SCATTERS: Final[Mapping[str, str]] = {
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True))
 
 
-def _loaded() -> dict[str, str]:
+def _load_statements() -> dict[str, str]:
     """Every statement of the SQL files as its module has it, with the columns of its table."""
     found: dict[str, str] = {}
     for module in iter_modules(adapters.postgres.__path__):
         made = import_module(f"adapters.postgres.{module.name}").__dict__.get("SQL")
         if isinstance(made, dict):
-            found |= {f"{_area(made)}.{name}": text for name, text in made.items()}
+            found |= {f"{_find_area(made)}.{name}": text for name, text in made.items()}
     return found
 
 
-def _area(made: Mapping[str, str]) -> str:
+def _find_area(made: Mapping[str, str]) -> str:
     [area] = [name for name in AREAS if load_statements(name).keys() == made.keys()]
     return area
 
@@ -92,10 +92,10 @@ AREAS = [
     for entry in files("adapters.postgres").joinpath("sql").iterdir()
     if ".sql" in entry.name and entry.name != "cluster.sql"  # those ask Citus itself, and are run by tests/citus
 ]
-LOADED = _loaded()
+LOADED = _load_statements()
 
 
-def _choices(statement: str) -> Iterator[str]:
+def _render_variants(statement: str) -> Iterator[str]:
     """Return the statement with its optional lines: forwards and backwards, with all that can be kept together."""
     names = frozenset(name for line in _OPTION.findall(statement) for name in line.split())
     ways = [name for name in names if name.startswith("by_")] or [""]
@@ -104,13 +104,13 @@ def _choices(statement: str) -> Iterator[str]:
             yield render_statement(statement, names - left - {*ways} | {way}, 3)  # type: ignore[arg-type]
 
 
-def every_statement() -> Iterator[tuple[str, str]]:
+def list_statements() -> Iterator[tuple[str, str]]:
     """(name, statement) of all that can be sent; of fragments, what they are parts of."""
     for name, text in LOADED.items():
         if name.partition(".")[2] in LISTED or "staging" in name or "copy" in name:
             continue
         whole = FRAGMENTS[name](text) if name in FRAGMENTS else text
-        yield from ((name, one) for one in (_choices(whole) if "--?" in whole else (whole,)))
+        yield from ((name, one) for one in (_render_variants(whole) if "--?" in whole else (whole,)))
     for listed, filters in FILTERS.items():
         words = ("word0", "word1") if "q" in filters else ()
         for page in PAGES:
@@ -131,7 +131,7 @@ def every_statement() -> Iterator[tuple[str, str]]:
         ):
             yield f"{table.name}.{made}", getattr(table, made)
         yield f"{table.name}.update", table.build_update_statement()
-        yield from ((f"{table.name}.list", one) for one in _choices(table.list_statement))
+        yield from ((f"{table.name}.list", one) for one in _render_variants(table.list_statement))
 
 
 LISTED = frozenset(
@@ -148,22 +148,22 @@ LISTED = frozenset(
 """Made whole by list_sql; or parts that stand in others."""
 
 
-def _forecast(text: str) -> str:
+def _render_forecast(text: str) -> str:
     events = LOADED["webhooks.select_matching_events"]
     return f"WITH matching AS ({events}), marked AS (SELECT *, true AS close FROM matching) {text}"
 
 
-def _own() -> str:
+def _render_own_events() -> str:
     return render_statement(
         load_statements("event_log")["select_events"], frozenset({"after", "forwards", "hidden", "since"}), 9
     )
 
 
 FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
-    "webhooks.compute_totals": _forecast,
-    "webhooks.list_close_events": _forecast,
+    "webhooks.compute_totals": _render_forecast,
+    "webhooks.list_close_events": _render_forecast,
     **{
-        f"event_log.{name}": lambda text: text.replace("{selection}", _own())
+        f"event_log.{name}": lambda text: text.replace("{selection}", _render_own_events())
         for name in ("read_page", "read_bodies", "read_envelopes", "read_within_bytes")
     },
     "event_log.read_network_window": lambda text: text.replace("{window}", "9"),
@@ -171,21 +171,21 @@ FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
 """What code makes of statements that are parts only."""
 
 
-def test_every_statement_is_looked_at() -> None:
+def test_every_statement_is_checked() -> None:
     named = {f"{area}.{name}" for area in AREAS for name in load_statements(area)}
     assert named == LOADED.keys()
 
 
-def org_parameter(statement: str) -> tuple[str, str]:
+def number_parameters(statement: str) -> tuple[str, str]:
     """The statement with numbered parameters, and the number of the organisation's."""
     names = list(dict.fromkeys(_NAMED.findall(statement)))
     numbered = _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", statement).replace("%%", "%")
     return numbered, f"${names.index('org') + 1}" if "org" in names else "none"
 
 
-async def planned(connection: psycopg.AsyncConnection[Any], statement: str) -> tuple[dict[str, Any], str]:
+async def explain_statement(connection: psycopg.AsyncConnection[Any], statement: str) -> tuple[dict[str, Any], str]:
     """Its plan for any parameters, and the organisation's parameter."""
-    numbered, org = org_parameter(expand_shards(statement, None))  # type: ignore[arg-type]
+    numbered, org = number_parameters(expand_shards(statement, None))  # type: ignore[arg-type]
     count = len(set(re.findall(r"\$\d+", numbered)))
     await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
     try:
@@ -199,9 +199,9 @@ async def planned(connection: psycopg.AsyncConnection[Any], statement: str) -> t
     return explained["Plan"], org
 
 
-def unbound(plan: Mapping[str, Any], org: str, tenants: frozenset[str]) -> set[str]:
+def find_unbound_tables(plan: Mapping[str, Any], org: str, tenants: frozenset[str]) -> set[str]:
     """The tenants' tables that the plan reads without being bound to the organisation."""
-    found = {table for part in plan.get("Plans", ()) for table in unbound(part, org, tenants)}
+    found = {table for part in plan.get("Plans", ()) for table in find_unbound_tables(part, org, tenants)}
     table = re.sub(r"_(default|\d{8})$", "", plan.get("Relation Name", ""))
     if table in tenants and plan["Node Type"] != "ModifyTable":
         below = [part.get("Index Cond", "") for part in plan.get("Plans", ())]
@@ -214,16 +214,16 @@ def unbound(plan: Mapping[str, Any], org: str, tenants: frozenset[str]) -> set[s
     return found
 
 
-def _tables(statement: str) -> list[str]:
+def _list_tables(statement: str) -> list[str]:
     return re.findall(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", statement)
 
 
-def _inserts(statement: str) -> list[str]:
+def _split_inserts(statement: str) -> list[str]:
     """Each INSERT of the statement, to its end."""
     return re.findall(rf"INSERT INTO{_TO_END}", statement, re.DOTALL)
 
 
-def _value(listed: str, place: int) -> str:
+def _extract_value(listed: str, place: int) -> str:
     """Return the value at a place of a list of values, which may contain brackets."""
     depth, values = 0, [""]
     for letter in listed:
@@ -237,17 +237,17 @@ def _value(listed: str, place: int) -> str:
     return values[place].split(" FROM ")[0].strip()
 
 
-def _of_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -> list[str]:
+def _check_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -> list[str]:
     """The same of one INSERT into a tenant's table; `parts` are the names of a WITH."""
     found = _INSERT.match(insert)
     if found is None or found[1] not in tenants:
         return []
     faults = []
     columns = [column.strip() for column in found[2].split(",")]
-    value = _value(found[3], columns.index("org")) if "org" in columns else ""
+    value = _extract_value(found[3], columns.index("org")) if "org" in columns else ""
     if not re.fullmatch(r"%\(org\)s|(?:\w+\.)?org", value):
         faults.append(f"a row of {found[1]} has no organisation, or one that is made up")
-    read = frozenset(_tables(insert)[1:])
+    read = frozenset(_list_tables(insert)[1:])
     if not re.search(r"\)\s*SELECT\b", insert):
         return faults
     if re.search(r"\b(nextval|random|clock_timestamp|gen_random_uuid)\(", insert):
@@ -263,12 +263,12 @@ def _of_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -> l
     return faults
 
 
-def broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
+def find_broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
     """What a plan does not show, and a cluster would refuse or do wrongly."""
-    if not tenants & {*_tables(statement)}:
+    if not tenants & {*_list_tables(statement)}:
         return []
     parts = frozenset(re.findall(r"\b(\w+) AS \(", statement))
-    faults = [fault for insert in _inserts(statement) for fault in _of_insert(insert, tenants, parts)]
+    faults = [fault for insert in _split_inserts(statement) for fault in _check_insert(insert, tenants, parts)]
     if re.search(r"(?<!EXISTS )\(\s*SELECT\s+FROM\b", statement):
         faults.append("a sub-select in FROM selects nothing")
     if "SKIP LOCKED" in statement and "org = %(org)s" not in statement:
@@ -299,7 +299,7 @@ WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relisp
 """
 
 
-async def connected() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
+async def connect_planner() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
     """A superuser's session, which plans for any parameters, and the tables that are spread."""
     connection = await psycopg.AsyncConnection.connect(await database(), autocommit=True)
     cursor = await connection.execute(_TENANT_TABLES)
@@ -314,14 +314,14 @@ async def connected() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
 pytestmark = pytest.mark.asyncio
 
 
-async def test_every_statement_finds_its_way_to_one_server() -> None:
-    connection, tenants = await connected()
+async def test_every_statement_is_routed_to_one_server() -> None:
+    connection, tenants = await connect_planner()
     async with connection:
         spanning: dict[str, set[str]] = {}
-        for name, statement in every_statement():
-            plan, org = await planned(connection, statement)
-            assert broken_rules(statement, tenants) == [], (name, statement)
-            if found := unbound(plan, org, tenants):
+        for name, statement in list_statements():
+            plan, org = await explain_statement(connection, statement)
+            assert find_broken_rules(statement, tenants) == [], (name, statement)
+            if found := find_unbound_tables(plan, org, tenants):
                 spanning.setdefault(name, set()).update(found)
     assert spanning.keys() == SCATTERS.keys(), "SCATTERS names those that span organisations, and no others"
 
@@ -338,10 +338,10 @@ async def test_every_statement_finds_its_way_to_one_server() -> None:
     ],
 )
 async def test_a_statement_that_spans_organisations_is_found(wrong: str) -> None:
-    connection, tenants = await connected()
+    connection, tenants = await connect_planner()
     async with connection:
-        plan, org = await planned(connection, wrong)
-    assert unbound(plan, org, tenants)
+        plan, org = await explain_statement(connection, wrong)
+    assert find_unbound_tables(plan, org, tenants)
 
 
 _INTO = "INSERT INTO sources (org, livemode, id) "
@@ -365,22 +365,22 @@ _INTO = "INSERT INTO sources (org, livemode, id) "
         "DELETE FROM jobs WHERE id IN (SELECT j.id FROM here.jobs AS j)",
     ],
 )
-async def test_what_a_cluster_refuses_is_found(wrong: str) -> None:
+async def test_statements_that_a_cluster_refuses_are_found(wrong: str) -> None:
     tenants = frozenset({"jobs", "sources", "runs", "offers", "uploads"})
-    assert len(broken_rules(wrong, tenants)) == 1
+    assert len(find_broken_rules(wrong, tenants)) == 1
 
 
-async def test_unique_keys_hold_the_organisation() -> None:
-    connection, tenants = await connected()
+async def test_unique_keys_contain_the_organisation() -> None:
+    connection, tenants = await connect_planner()
     async with connection:
         rows = await (await connection.execute(_UNIQUE)).fetchall()
     assert {index for index, table, holds in rows if table in tenants and not holds} == set()
     assert any(table in tenants and holds for _, table, holds in rows)
 
 
-async def test_policies_are_carried_out_where_the_rows_are() -> None:
+async def test_policies_are_evaluated_on_the_shards() -> None:
     """No sub-select, which a cluster refuses, and no function but the one that returns the session's tenant."""
-    connection, tenants = await connected()
+    connection, tenants = await connect_planner()
     async with connection:
         cursor = await connection.execute(
             "SELECT tablename, coalesce(qual, ''), coalesce(with_check, '') FROM pg_policies"

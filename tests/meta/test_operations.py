@@ -18,12 +18,12 @@ def _name(operation: Operation) -> str:
     return operation.id
 
 
-def test_the_list_is_whole() -> None:
+def test_the_list_is_complete() -> None:
     assert len(ROWS) == len(SPECIFIED) == 134
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=_name)
-def test_row(operation: Operation) -> None:
+def test_rows_match_the_contract(operation: Operation) -> None:
     row: Mapping[str, str] | None = SPECIFIED.get((operation.method, operation.path))
     assert row is not None, "the contract has no such operation"
     own_permission = "the change's own"
@@ -46,7 +46,7 @@ def test_every_row_is_described(operation: Operation) -> None:
     assert (operation.reply is None) == (operation.status == 204)
 
 
-def test_only_what_stores_nothing_needs_no_key() -> None:
+def test_only_operations_without_writes_need_no_idempotency_key() -> None:
     assert {
         path for (method, path), row in SPECIFIED.items() if method == "POST" and row["idempotency"] != "required"
     } == {
@@ -55,5 +55,5 @@ def test_only_what_stores_nothing_needs_no_key() -> None:
     }
 
 
-def test_agents_buy_nothing() -> None:
+def test_agents_cannot_buy_credits() -> None:
     assert not [row.id for row in OPERATIONS if row.path.startswith("/v1/billing/credits") and row.agent]

@@ -31,24 +31,26 @@ _ROW = re.compile(r"\| `([^`]+)` \| (`[^|]+`) \| [^|]+ \| [^|]+ \|")
 
 
 @cache
-def _found() -> set[tuple[str, str]]:
+def _find_parsers() -> set[tuple[str, str]]:
     """Every parser with every module that uses it."""
     paths = [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
     modules = {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     outside = {name: tree for name, tree in modules.items() if not name.startswith(OPERATORS)}
-    return {(parser, name) for name, tree in outside.items() for parser in _parsers(tree)}
+    return {(parser, name) for name, tree in outside.items() for parser in _list_parsers(tree)}
 
 
-def _parsers(tree: ast.Module) -> Iterator[str]:
+def _list_parsers(tree: ast.Module) -> Iterator[str]:
     names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=imported):
                 for alias in imported:
-                    yield from (parser for parser, readers in _known(alias.name) if readers is None or readers & names)
+                    yield from (
+                        parser for parser, readers in _find_parser(alias.name) if readers is None or readers & names
+                    )
             case ast.ImportFrom(module=str(module), names=imported, level=0):
                 for alias in imported:
-                    of = _known(f"{module}.{alias.name}")
+                    of = _find_parser(f"{module}.{alias.name}")
                     yield from (parser for parser, readers in of if readers is None or readers & {alias.name, *names})
             case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=_), args=[pattern, *_]):
                 if not _is_literal(pattern):
@@ -61,7 +63,7 @@ def _parsers(tree: ast.Module) -> Iterator[str]:
                 yield "idna (codec)"
 
 
-def _known(name: str) -> list[tuple[str, set[str] | None]]:
+def _find_parser(name: str) -> list[tuple[str, set[str] | None]]:
     return [(parser, readers) for parser, readers in PARSERS.items() if f"{name}.".startswith(f"{parser}.")]
 
 
@@ -69,7 +71,7 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
 
 
-def _listed() -> set[tuple[str, str]]:
+def _read_table() -> set[tuple[str, str]]:
     text = (
         (ROOT / "docs" / "threat-model.md")
         .read_text(encoding="utf-8")
@@ -82,15 +84,15 @@ def _listed() -> set[tuple[str, str]]:
 
 
 def test_every_parser_has_a_row() -> None:
-    assert sorted(_found() - _listed()) == []
+    assert sorted(_find_parsers() - _read_table()) == []
 
 
 def test_every_row_has_its_parser() -> None:
-    assert sorted(_listed() - _found()) == []
+    assert sorted(_read_table() - _find_parsers()) == []
 
 
-def test_some_are_never_used() -> None:
-    assert {parser for parser, _ in _found()} & NEVER == set()
+def test_forbidden_parsers_are_never_used() -> None:
+    assert {parser for parser, _ in _find_parsers()} & NEVER == set()
 
 
 @pytest.mark.parametrize(
@@ -112,5 +114,5 @@ def test_some_are_never_used() -> None:
         ("b.encode('idna')", {"idna (codec)"}),
     ],
 )
-def test_what_counts_as_a_use(code: str, parsers: set[str]) -> None:
-    assert set(_parsers(ast.parse(code))) == parsers
+def test_uses_of_parsers_are_recognised(code: str, parsers: set[str]) -> None:
+    assert set(_list_parsers(ast.parse(code))) == parsers

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 _CITATION = re.compile(r"\b(docs/[a-z0-9_/-]+\.md)(?:#([a-z0-9-]+))?")
 
 
-def _anchors(page: Path) -> set[str]:
+def _list_anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -18,7 +18,7 @@ def test_every_cited_page_and_heading_exists() -> None:
     missing = []
     for source in sources:
         for page, anchor in _CITATION.findall(source.read_text("utf-8")):
-            if not (ROOT / page).is_file() or (anchor and anchor not in _anchors(ROOT / page)):
+            if not (ROOT / page).is_file() or (anchor and anchor not in _list_anchors(ROOT / page)):
                 missing.append(f"{source.relative_to(ROOT)}: {page}#{anchor}")
     assert not missing
 

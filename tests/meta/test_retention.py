@@ -14,7 +14,7 @@ _CREATED = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
 _DROPPED = re.compile(r"^DROP TABLE (?:IF EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME TO (\w+)", re.MULTILINE)
 
 
-def _tables() -> set[str]:
+def _list_tables() -> set[str]:
     tables = {"schema_migrations"}
     for _, script in load_migrations():
         tables |= {name for name in _CREATED.findall(script) if not name.endswith("_default")}
@@ -24,7 +24,7 @@ def _tables() -> set[str]:
     return tables
 
 
-def _rows() -> dict[str, list[str]]:
+def _read_rows() -> dict[str, list[str]]:
     """Return the cells of the row that names a database table, by table."""
     lines = (ROOT / "docs/retention.md").read_text("utf-8").splitlines()
     cells = [
@@ -42,7 +42,7 @@ def test_no_table_has_two_retention_rules() -> None:
         if line.startswith("| ")
         for table in re.findall(r"`(\w+)`", line.split(" | ")[3])
     ]
-    assert len(listed) == len(set(listed)) and listed and set(listed) <= _tables()
+    assert len(listed) == len(set(listed)) and listed and set(listed) <= _list_tables()
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_no_table_has_two_retention_rules() -> None:
     ],
 )
 def test_the_docs_state_the_ages_of_the_code(table: str, age: timedelta) -> None:
-    assert f"{age.days} days" in _rows()[table][1]
+    assert f"{age.days} days" in _read_rows()[table][1]
 
 
 def test_the_docs_state_the_other_ages_of_the_code() -> None:
-    rows = _rows()
+    rows = _read_rows()
     assert f"{retention.REQUEST_LOGS.days} at most" in rows["request_logs"][1]
     assert f"{retention.IDEMPOTENT_RESPONSES // timedelta(hours=1)} hours" in rows["idempotency_keys"][1]

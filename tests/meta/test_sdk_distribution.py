@@ -7,14 +7,14 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-KIT = Path(__file__).parents[2] / "connectors" / "sdk"
-PROJECT = tomllib.loads((KIT / "pyproject.toml").read_text("utf-8"))
+SDK = Path(__file__).parents[2] / "connectors" / "sdk"
+PROJECT = tomllib.loads((SDK / "pyproject.toml").read_text("utf-8"))
 EXTRAS = {"readers/json_ld.py": "json-ld", "testing.py": "testing"}
 """Modules that need more than the kit always brings, and the extra that brings it."""
-MODULES = {path.relative_to(KIT).as_posix(): ast.parse(path.read_text("utf-8")) for path in KIT.rglob("*.py")}
+MODULES = {path.relative_to(SDK).as_posix(): ast.parse(path.read_text("utf-8")) for path in SDK.rglob("*.py")}
 
 
-def libraries(tree: ast.Module) -> Iterator[str]:
+def list_libraries(tree: ast.Module) -> Iterator[str]:
     """The packages that a module imports by their own names, without the standard library."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -26,23 +26,23 @@ def libraries(tree: ast.Module) -> Iterator[str]:
         yield from {name.partition(".")[0] for name in names} - sys.stdlib_module_names
 
 
-def named(requirements: list[str]) -> set[str]:
+def list_packages(requirements: list[str]) -> set[str]:
     """The packages that these requirements bring."""
     return {re.split(r"[^A-Za-z0-9_-]", requirement)[0].replace("-", "_") for requirement in requirements}
 
 
-def test_libraries_are_those_that_its_project_names() -> None:
-    always = named(PROJECT["project"]["dependencies"])
-    extras = {name: named(needed) for name, needed in PROJECT["project"]["optional-dependencies"].items()}
+def test_imported_libraries_are_declared() -> None:
+    always = list_packages(PROJECT["project"]["dependencies"])
+    extras = {name: list_packages(needed) for name, needed in PROJECT["project"]["optional-dependencies"].items()}
     used: set[str] = set()
     for module, tree in MODULES.items():
-        found = set(libraries(tree))
+        found = set(list_libraries(tree))
         used |= found
         assert found <= always | extras.get(EXTRAS.get(module, ""), set()), module
     assert (always | set().union(*extras.values())) - used == {"pytest"}, "a library that nothing uses"
 
 
-def test_modules_import_each_other_relatively_and_nothing_above() -> None:
+def test_modules_import_each_other_relatively() -> None:
     for module, tree in MODULES.items():
         deepest = module.count("/") + 1
         levels = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]

@@ -4,19 +4,19 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / "entrypoints/console/static"
-_BARE = re.compile(r"(?:^|[},])\s*\.([a-z][a-z-]*)(?=[{,])")
+_CLASS_RULE = re.compile(r"(?:^|[},])\s*\.([a-z][a-z-]*)(?=[{,])")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 SHARED = frozenset({"table", "rows"})
 """Classes of the first stylesheet that another one only adds to."""
 
 
-def _styled_classes(name: str) -> set[str]:
+def _list_styled_classes(name: str) -> set[str]:
     """The classes that have rules of their own, outside of any other selector."""
-    return set(_BARE.findall(_COMMENT.sub("", (FOLDER / name).read_text("utf-8"))))
+    return set(_CLASS_RULE.findall(_COMMENT.sub("", (FOLDER / name).read_text("utf-8"))))
 
 
 def test_a_class_is_styled_in_one_stylesheet() -> None:
-    sheets = {path.name: _styled_classes(path.name) for path in sorted(FOLDER.glob("*.css"))}
+    sheets = {path.name: _list_styled_classes(path.name) for path in sorted(FOLDER.glob("*.css"))}
     assert len(sheets) > 1
     names = sorted(sheets)
     for at, first in enumerate(names):

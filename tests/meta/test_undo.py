@@ -22,7 +22,7 @@ def test_reads_have_nothing_to_undo() -> None:
     assert not [operation.id for operation in TABLE if not operation.is_write and operation.undo is not None]
 
 
-def test_the_description_states_it() -> None:
+def test_the_description_states_whether_an_operation_can_be_undone() -> None:
     paths = build_document(TABLE, "https://api.example", "https://docs.example")["paths"]
     for operation in WRITES:
         described = paths[operation.path][operation.method.lower()]

@@ -34,18 +34,20 @@ BROKEN = "import sys; print('JOINERY_X is wrong: set it right.'); sys.exit(3)"
 KINDS = {"usual": (API, WORKER), "stubborn": (API, STUBBORN), "broken": (BROKEN,)}
 
 
-def children(kind: str) -> Mapping[str, Sequence[str]]:
+def create_children(kind: str) -> Mapping[str, Sequence[str]]:
     """The stand-ins, named as what they stand for."""
     names = ("api", "worker")
     return {name: (sys.executable, "-S", "-E", "-c", text) for name, text in zip(names, KINDS[kind], strict=False)}
 
 
-async def ready(env: Mapping[str, str]) -> None:
+async def notify_ready(env: Mapping[str, str]) -> None:
     """Notify the test."""
     print(f"READY {env['JOINERY_PORT']} {env['JOINERY_DATABASE_URL']} {env['JOINERY_REDIS_URL']}", flush=True)
 
 
 if __name__ == "__main__":
     data, port, kind = sys.argv[1:]
-    options = UpOptions(Path(data), int(port), on_ready=ready, build_command_lines=lambda _: children(kind))
+    options = UpOptions(
+        Path(data), int(port), on_ready=notify_ready, build_command_lines=lambda _: create_children(kind)
+    )
     sys.exit(asyncio.run(run_up(options)))

@@ -33,17 +33,17 @@ async def readers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFeedR
     await made.close()
 
 
-def _order(folder: Path, deed: str = "well") -> ReadRequest:
+def _build_request(folder: Path, action: str = "well") -> ReadRequest:
     (folder / "snapshot").write_bytes(b"x")
-    return ReadRequest(str(folder / "snapshot"), str(folder), deed, {}, "catalogue")
+    return ReadRequest(str(folder / "snapshot"), str(folder), action, {}, "catalogue")
 
 
-async def _nobody(_: int) -> None:
+async def _ignore_progress(_: int) -> None:
     """Hear how far it is."""
 
 
-async def _pid(readers: ProcessFeedReaders, folder: Path) -> int:
-    async with readers.open(_order(folder)) as reader:
+async def _read_process_id(readers: ProcessFeedReaders, folder: Path) -> int:
+    async with readers.open(_build_request(folder)) as reader:
         return int((await reader.read_sample(1)).records[0]["pid"])
 
 
@@ -62,32 +62,32 @@ async def _pid(readers: ProcessFeedReaders, folder: Path) -> int:
     ],
 )
 async def test_a_failing_reader_affects_only_itself(
-    readers: ProcessFeedReaders, tmp_path: Path, deed: str, error: type[Exception], message: str
+    readers: ProcessFeedReaders, tmp_path: Path, action: str, error: type[Exception], message: str
 ) -> None:
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-    async with readers.open(_order(tmp_path / "other")) as neighbour:
-        await neighbour.spool(_nobody)
-        async with readers.open(_order(tmp_path / "one", deed)) as reader:
+    async with readers.open(_build_request(tmp_path / "other")) as neighbour:
+        await neighbour.spool(_ignore_progress)
+        async with readers.open(_build_request(tmp_path / "one", action)) as reader:
             with pytest.raises(error, match=message) as raised:
-                await reader.spool(_nobody)
+                await reader.spool(_ignore_progress)
             assert "secret" not in str(raised.value)
             with pytest.raises(FeedReaderFailed):
                 await reader.load_keys(range(1))
-        if deed != "server":
+        if action != "server":
             assert await neighbour.read_sample(1)
-    assert await _pid(readers, tmp_path) > 0
+    assert await _read_process_id(readers, tmp_path) > 0
 
 
 async def test_a_reader_has_no_secrets(readers: ProcessFeedReaders, tmp_path: Path) -> None:
-    async with readers.open(_order(tmp_path, "environment")) as reader:
+    async with readers.open(_build_request(tmp_path, "environment")) as reader:
         with pytest.raises(ParseFailed, match="^none$"):
-            await reader.spool(_nobody)
+            await reader.spool(_ignore_progress)
 
 
 async def test_an_abandoned_reader_is_terminated(readers: ProcessFeedReaders, tmp_path: Path) -> None:
-    async with readers.open(_order(tmp_path, "sleep")) as reader:
-        work = asyncio.create_task(reader.spool(_nobody))
+    async with readers.open(_build_request(tmp_path, "sleep")) as reader:
+        work = asyncio.create_task(reader.spool(_ignore_progress))
         await asyncio.sleep(0.3)
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
@@ -96,18 +96,18 @@ async def test_an_abandoned_reader_is_terminated(readers: ProcessFeedReaders, tm
 
 
 async def test_small_feeds_share_a_process_and_large_ones_do_not(readers: ProcessFeedReaders, tmp_path: Path) -> None:
-    assert await _pid(readers, tmp_path) == await _pid(readers, tmp_path)
-    first, order = await _pid(readers, tmp_path), _order(tmp_path)
+    assert await _read_process_id(readers, tmp_path) == await _read_process_id(readers, tmp_path)
+    first, order = await _read_process_id(readers, tmp_path), _build_request(tmp_path)
     (tmp_path / "snapshot").write_bytes(bytes(5 << 20))
     async with readers.open(order) as reader:
-        await reader.spool(_nobody)
-    assert await _pid(readers, tmp_path) != first
+        await reader.spool(_ignore_progress)
+    assert await _read_process_id(readers, tmp_path) != first
 
 
-async def test_no_more_than_so_many_at_a_time(readers: ProcessFeedReaders, tmp_path: Path) -> None:
-    async with readers.open(_order(tmp_path)), readers.open(_order(tmp_path)):
+async def test_concurrent_readers_are_limited(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+    async with readers.open(_build_request(tmp_path)), readers.open(_build_request(tmp_path)):
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2), readers.open(_order(tmp_path)):
+            async with asyncio.timeout(0.2), readers.open(_build_request(tmp_path)):
                 raise AssertionError("a third one")
 
 

@@ -12,7 +12,7 @@ from domain.kernel.errors import Unavailable
 from entrypoints.logs import MAX_TEMPLATES, MAX_WARNINGS_PER_WINDOW, WINDOW_SECONDS, JsonLineFormatter, RepetitionFilter
 
 
-class Scribe:
+class CapturingLogger:
     """A logger of its own with a settable clock."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Scribe:
 
 @pytest.mark.parametrize("error", [Unavailable("away"), ConnectionResetError(), psycopg.OperationalError("gone")])
 def test_an_outage_is_logged_once_per_window_with_its_count(error: Exception) -> None:
-    scribe = Scribe()
+    scribe = CapturingLogger()
     for number in range(50):
         scribe.fail(error, "job %s failed", number)
     [line] = scribe.lines
@@ -49,7 +49,7 @@ def test_an_outage_is_logged_once_per_window_with_its_count(error: Exception) ->
 
 
 def test_an_unexpected_error_is_always_logged_with_one_traceback_per_window() -> None:
-    scribe = Scribe()
+    scribe = CapturingLogger()
     for number in range(10):
         scribe.fail(KeyError(number), "unexpected error")
     traced = ["Traceback" in line["exception"] for line in scribe.lines]
@@ -60,7 +60,7 @@ def test_an_unexpected_error_is_always_logged_with_one_traceback_per_window() ->
 
 
 def test_warnings_are_limited_and_informational_lines_are_not() -> None:
-    scribe = Scribe()
+    scribe = CapturingLogger()
     for number in range(100):
         scribe.logger.warning("source %s is slow", number)
         scribe.logger.info("request")

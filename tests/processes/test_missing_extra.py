@@ -19,7 +19,7 @@ PROCESSES = (
 )
 
 
-def run(code: str, home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+def run_without_extra(code: str, home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
     """Run Python code in which importing the embedded servers' packages fails, as where they are not installed."""
     blocked = f"import sys; sys.modules.update(dict.fromkeys({BLOCKED!r}))\n"
     return subprocess.run(
@@ -33,18 +33,18 @@ def run(code: str, home: Path, **env: str) -> "subprocess.CompletedProcess[str]"
     )
 
 
-def joinery(*argv: str) -> str:
+def run_joinery(*argv: str) -> str:
     return f"from entrypoints.cli.main import main; sys.exit(main({argv!r}))"
 
 
 def test_every_process_can_be_imported(tmp_path: Path) -> None:
-    done = run(f"import importlib\nfor name in {PROCESSES!r}: importlib.import_module(name)", tmp_path)
+    done = run_without_extra(f"import importlib\nfor name in {PROCESSES!r}: importlib.import_module(name)", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("command", ["api", "worker", "scheduler", "mail", "migrate", "up"])
 def test_help_needs_no_server(command: str, tmp_path: Path) -> None:
-    done = run(joinery(command, "--help"), tmp_path)
+    done = run_without_extra(run_joinery(command, "--help"), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -56,7 +56,7 @@ def test_help_needs_no_server(command: str, tmp_path: Path) -> None:
     ],
 )
 def test_up_names_the_extra(given: dict[str, str], missing: str, instead: str, tmp_path: Path) -> None:
-    done = run(joinery("up", "--data-dir", "data", "--port", "0"), tmp_path, **given)
+    done = run_without_extra(run_joinery("up", "--data-dir", "data", "--port", "0"), tmp_path, **given)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     for words in (missing, "pip install 'joinery[embedded]'", instead):

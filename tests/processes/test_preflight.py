@@ -13,6 +13,6 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most))
 """
 
 
-def test_as_many_files_as_may_be_had() -> None:
+def test_the_file_limit_is_raised_to_the_maximum() -> None:
     shown = subprocess.run([sys.executable, "-c", SHOW], check=True, capture_output=True, text=True)
     assert shown.stdout.strip() == "True"

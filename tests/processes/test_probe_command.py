@@ -11,7 +11,7 @@ from tests.flows.service_processes import FEEDS, ROOT
 
 
 @pytest.fixture
-def vendor(monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
+def vendor_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
     """A site that may be looked at."""
     monkeypatch.setenv("JOINERY_ALLOW_PRIVATE_HOSTS", FEEDS)
     monkeypatch.setenv("JOINERY_PLUGINS", str(ROOT / "plugins.toml"))
@@ -21,26 +21,30 @@ def vendor(monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
         yield served
 
 
-def test_a_file_in_a_few_lines(vendor: FeedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    url = vendor.serve("/feed.csv", build_catalogue(2))
+def test_a_file_is_summarised(vendor_server: FeedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    url = vendor_server.serve("/feed.csv", build_catalogue(2))
     assert main(["probe", url]) == 0
     output = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
     assert output["site"] == url and output["estimate"].startswith("low effort to connect, reading method file")
     assert json.loads(output["proposal"])["config"] == {"url": url, "format": "csv"}
 
 
-def test_a_report_as_json_that_controls_no_terminal(vendor: FeedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    sheet = vendor.serve("/sheet", b"a\x1b[2J,b\nc,d\n")
+def test_the_json_report_contains_no_control_characters(
+    vendor_server: FeedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = vendor_server.serve("/sheet", b"a\x1b[2J,b\nc,d\n")
     main(["probe", sheet])
     assert "\x1b" not in capsys.readouterr().out
-    vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
-    url = vendor.url("/hidden")
+    vendor_server.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
+    url = vendor_server.url("/hidden")
     assert main(["probe", "--json", url]) == 0
     output = json.loads(capsys.readouterr().out)
     assert output["report"]["disallowed"][0] == url and output["proposal"] is None
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "ftp://vendor.example/", "vendor.example", "http://127.0.0.2:1/"])
-def test_what_cannot_be_looked_at(vendor: FeedServer, capsys: pytest.CaptureFixture[str], url: str) -> None:
+def test_unreachable_sites_are_reported(
+    vendor_server: FeedServer, capsys: pytest.CaptureFixture[str], url: str
+) -> None:
     assert main(["probe", url]) == 1
     assert capsys.readouterr().err.startswith("joinery: ")

@@ -11,15 +11,15 @@ A-2;Stuhl Aske;50;47 cm;149,00;0;
 """
 
 
-def _read(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def _run_read(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "entrypoints.cli.main", "read", str(path), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_file_comes_out_as_products_with_what_its_columns_mean(tmp_path: Path) -> None:
+def test_a_file_is_printed_as_products_with_its_mapping(tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
     path.write_text(CSV, encoding="utf-8")
-    done = _read(path, "--json", "--currency", "eur", "--decimal", "comma")
+    done = _run_read(path, "--json", "--currency", "eur", "--decimal", "comma")
     assert done.returncode == 0, done.stderr
     read = json.loads(done.stdout)
     (mapping,) = read["mappings"]
@@ -37,10 +37,10 @@ def test_a_file_comes_out_as_products_with_what_its_columns_mean(tmp_path: Path)
     assert read["failure"] is None
 
 
-def test_a_person_sees_columns_counts_and_problems(tmp_path: Path) -> None:
+def test_the_summary_shows_columns_counts_and_problems(tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
     path.write_text(CSV.replace("129,90", "auf Anfrage?!"), encoding="utf-8")
-    done = _read(path, "--currency", "eur")
+    done = _run_read(path, "--currency", "eur")
     assert done.returncode == 0, done.stderr
     assert "dimensions.seat_height" in done.stdout
     assert "rows 2, products 2, variants 2, offers 2" in done.stdout
@@ -50,14 +50,14 @@ def test_a_person_sees_columns_counts_and_problems(tmp_path: Path) -> None:
 def test_a_file_without_a_key_is_reported_with_its_columns(tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
     path.write_text("Flux,Zorp\n1,2\n3,4\n", encoding="utf-8")
-    done = _read(path, "--json")
+    done = _run_read(path, "--json")
     assert done.returncode == 1
     read = json.loads(done.stdout)
     assert {column["column"] for column in read["mappings"][0]["unmapped"]} == {"Flux", "Zorp"}
     assert "SKU" in read["failure"]
 
 
-def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
-    done = _read(tmp_path / "none.csv")
+def test_a_missing_file_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    done = _run_read(tmp_path / "none.csv")
     assert done.returncode == 1
     assert done.stderr.strip() == f"joinery: The file {tmp_path / 'none.csv'} does not exist."

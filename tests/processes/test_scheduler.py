@@ -16,7 +16,7 @@ from tests.support.memory.messages import MemoryQueue, MemorySignals
 pytestmark = pytest.mark.asyncio
 
 
-class Due:
+class FakeDispatcher:
     """A Dispatch that knows lanes, when they fall due, and which were dispatched."""
 
     def __init__(self) -> None:
@@ -55,18 +55,18 @@ class Due:
         raise NotImplementedError
 
 
-class Stage:
+class RelayRunner:
     """A relay at work."""
 
     def __init__(self) -> None:
-        self.due, self.queue, self.signals = Due(), MemoryQueue(), MemorySignals()
-        self.relay = Relay(self.due, self.queue, self.signals, epoch_check_seconds=0.05)
+        self.dispatcher, self.queue, self.signals = FakeDispatcher(), MemoryQueue(), MemorySignals()
+        self.relay = Relay(self.dispatcher, self.queue, self.signals, epoch_check_seconds=0.05)
 
-    def waiting(self) -> set[str]:
+    def get_queued_lanes(self) -> set[str]:
         return set(self.queue._lanes)
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run(self) -> AsyncIterator[None]:
         task = asyncio.create_task(self.relay.run())
         try:
             yield
@@ -75,63 +75,63 @@ class Stage:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.005)
 
 
 async def test_due_lanes_are_woken_at_the_start_on_a_signal_and_when_their_time_comes() -> None:
-    stage = Stage()
-    stage.due.add("old")
-    async with stage.running():
-        await until(lambda: stage.waiting() == {"old"})
-        stage.due.add("new")
-        stage.signals.notify("jobs")
-        await until(lambda: stage.waiting() == {"old", "new"})
-        stage.due.add("later", 0.3)
-        stage.signals.notify("jobs")
+    runner = RelayRunner()
+    runner.dispatcher.add("old")
+    async with runner.run():
+        await wait_until(lambda: runner.get_queued_lanes() == {"old"})
+        runner.dispatcher.add("new")
+        runner.signals.notify("jobs")
+        await wait_until(lambda: runner.get_queued_lanes() == {"old", "new"})
+        runner.dispatcher.add("later", 0.3)
+        runner.signals.notify("jobs")
         await asyncio.sleep(0.15)
-        assert "later" not in stage.waiting()
-        await until(lambda: "later" in stage.waiting())
+        assert "later" not in runner.get_queued_lanes()
+        await wait_until(lambda: "later" in runner.get_queued_lanes())
 
 
 async def test_more_lanes_than_one_query_returns() -> None:
-    stage = Stage()
+    runner = RelayRunner()
     for number in range(950):
-        stage.due.add(str(number))
-    async with stage.running():
-        await until(lambda: len(stage.waiting()) == 950)
+        runner.dispatcher.add(str(number))
+    async with runner.run():
+        await wait_until(lambda: len(runner.get_queued_lanes()) == 950)
 
 
 async def test_lanes_that_the_queue_lost_are_woken_again() -> None:
-    stage = Stage()
-    stage.due.add("a")
-    async with stage.running():
-        await until(lambda: stage.waiting() == {"a"})
-        stage.queue.forget()
-        await until(lambda: stage.waiting() == {"a"})
+    runner = RelayRunner()
+    runner.dispatcher.add("a")
+    async with runner.run():
+        await wait_until(lambda: runner.get_queued_lanes() == {"a"})
+        runner.queue.forget()
+        await wait_until(lambda: runner.get_queued_lanes() == {"a"})
 
 
 async def test_wakes_missed_during_an_outage_are_repeated(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage()
-    async with stage.running():
-        await until(lambda: stage.due.queries > 0)
-        stage.queue.lost = True
-        stage.due.add("a")
-        stage.signals.notify("jobs")
+    runner = RelayRunner()
+    async with runner.run():
+        await wait_until(lambda: runner.dispatcher.queries > 0)
+        runner.queue.lost = True
+        runner.dispatcher.add("a")
+        runner.signals.notify("jobs")
         await asyncio.sleep(0.3)
-        stage.queue.lost = False
-        await until(lambda: stage.waiting() == {"a"})
+        runner.queue.lost = False
+        await wait_until(lambda: runner.get_queued_lanes() == {"a"})
     assert len([record for record in caplog.records if "queue is unavailable" in record.getMessage()]) == 1
 
 
 async def test_an_idle_relay_leaves_the_database_alone() -> None:
-    stage = Stage()
-    async with stage.running():
+    runner = RelayRunner()
+    async with runner.run():
         await asyncio.sleep(1.0)
-    assert stage.due.queries <= 2
-    assert stage.due.forgotten == 1
+    assert runner.dispatcher.queries <= 2
+    assert runner.dispatcher.forgotten == 1
 
 
 async def test_ticks_continue_while_others_fail_or_hang(caplog: pytest.LogCaptureFixture) -> None:
@@ -150,7 +150,7 @@ async def test_ticks_continue_while_others_fail_or_hang(caplog: pytest.LogCaptur
 
     ticks = TickRunner([Tick("good", 0.02, good), Tick("bad", 0.02, bad), Tick("slow", 0.02, slow)])
     task = asyncio.create_task(ticks.run())
-    await until(lambda: counts["good"] > 5 and counts["bad"] > 5)
+    await wait_until(lambda: counts["good"] > 5 and counts["bad"] > 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert counts["slow"] == 1
@@ -174,18 +174,18 @@ async def test_another_scheduler_replaces_a_lost_leader() -> None:
         return forever
 
     tasks = {name: asyncio.create_task(Leader(leadership, [duty(name)]).run(stops[name])) for name in "ab"}
-    await until(lambda: leaders == ["a"])
+    await wait_until(lambda: leaders == ["a"])
     await asyncio.sleep(0.05)
     assert leaders == ["a"]
     stops["a"].set()
     await asyncio.wait_for(tasks["a"], 2)
-    await until(lambda: leaders == ["a", "b"])
+    await wait_until(lambda: leaders == ["a", "b"])
     stops["b"].set()
     await asyncio.wait_for(tasks["b"], 2)
 
 
 async def test_an_error_releases_the_leadership_and_requests_it_again(caplog: pytest.LogCaptureFixture) -> None:
-    stage, stop, terms = Stage(), asyncio.Event(), 0
+    runner, stop, terms = RelayRunner(), asyncio.Event(), 0
 
     @contextlib.asynccontextmanager
     async def leadership() -> AsyncIterator[LeaderTask]:
@@ -193,13 +193,13 @@ async def test_an_error_releases_the_leadership_and_requests_it_again(caplog: py
         terms += 1
         yield asyncio.Event().wait
 
-    stage.due.broken = True
+    runner.dispatcher.broken = True
     with caplog.at_level(logging.ERROR):
-        task = asyncio.create_task(Leader(leadership, [stage.relay.run], retry_seconds=0.05).run(stop))
-        await until(lambda: terms >= 3)
-        stage.due.broken = False
-        stage.due.add("a")
-        await until(lambda: stage.waiting() == {"a"})
+        task = asyncio.create_task(Leader(leadership, [runner.relay.run], retry_seconds=0.05).run(stop))
+        await wait_until(lambda: terms >= 3)
+        runner.dispatcher.broken = False
+        runner.dispatcher.add("a")
+        await wait_until(lambda: runner.get_queued_lanes() == {"a"})
         stop.set()
         await asyncio.wait_for(task, 2)
     assert "leadership ended" in caplog.text
@@ -227,8 +227,8 @@ async def test_a_scheduler_that_lost_the_leadership_does_nothing_more() -> None:
             ended += 1
 
     task = asyncio.create_task(Leader(leadership, [duty], retry_seconds=0.05).run(stop))
-    await until(lambda: begun == 1)
+    await wait_until(lambda: begun == 1)
     lost.set()
-    await until(lambda: (begun, ended) == (2, 1))
+    await wait_until(lambda: (begun, ended) == (2, 1))
     stop.set()
     await asyncio.wait_for(task, 2)

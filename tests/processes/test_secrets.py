@@ -36,7 +36,7 @@ TABLES = (
 
 
 @dataclass
-class Directory:
+class DataDirectory:
     """A data directory on which `joinery up` runs now and then."""
 
     path: Path
@@ -72,15 +72,15 @@ class Directory:
         self.stop()
         self.start()
 
-    def joinery(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def run_command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """One command on it."""
         return run_joinery(*words, "--data-dir", str(self.path))
 
-    def secrets(self) -> list[str]:
+    def read_secrets(self) -> list[str]:
         """What it keeps."""
         return (self.path / "secret").read_text().split()
 
-    def values(self) -> list[tuple[str, str, bytes]]:
+    def read_sealed_values(self) -> list[tuple[str, str, bytes]]:
         """Every sealed value: table, owner, box."""
         found = []
         with psycopg.connect(read_run_file(self.path)["JOINERY_DATABASE_URL"]) as connection:
@@ -94,9 +94,9 @@ class Directory:
 
 
 @contextmanager
-def directory(path: Path) -> Iterator[Directory]:
+def run_data_directory(path: Path) -> Iterator[DataDirectory]:
     """One, which is stopped at the end."""
-    made = Directory(path)
+    made = DataDirectory(path)
     try:
         made.start()
         yield made
@@ -105,14 +105,14 @@ def directory(path: Path) -> Iterator[Directory]:
 
 
 @dataclass
-class Customer:
+class ServiceClient:
     """Somebody who knows nothing of secrets, and keeps what the service once answered."""
 
     port: int
     secret: str
     feeds: FeedServer
     source: str = ""
-    hook: Any = None
+    endpoint: Any = None
     list_cursor: str = ""
     log_cursor: str = ""
 
@@ -121,25 +121,25 @@ class Customer:
         """The client."""
         return ApiClient(self.port, self.secret)
 
-    def settle(self, url: str) -> None:
+    def create_objects(self, url: str) -> None:
         """Connect a source that signs in and an endpoint whose secret is being rotated; keep cursors."""
         for number in range(2):
             self.source = self.api.create_source("url", config={"url": url}, name=f"Source {number}")
         stored = self.api.call("PUT", f"/v1/sources/{self.source}/credentials", {"credentials": CREDENTIALS})
         assert stored.status == 200, stored.body
         body = {"url": "https://receiver.example/", "event_types": ["*"]}
-        self.hook = self.api.call("POST", "/v1/webhook-endpoints", body, Idempotency_Key="once").json()
-        self.api.post(f"/v1/webhook-endpoints/{self.hook['id']}/rotate-secret")
+        self.endpoint = self.api.call("POST", "/v1/webhook-endpoints", body, Idempotency_Key="once").json()
+        self.api.post(f"/v1/webhook-endpoints/{self.endpoint['id']}/rotate-secret")
         self.list_cursor = self.api.get("/v1/sources", limit=1)["next_cursor"]
         self.log_cursor = self.api.get("/v1/changes")["next_cursor"]
 
-    def announce(self) -> Any:
+    def create_upload(self) -> Any:
         """An upload with its signed link."""
         files = self.api.create_source("file")
         body = {"filename": "a.csv", "content_type": "text/csv", "bytes": 5}
         return self.api.post(f"/v1/sources/{files}/uploads", body)
 
-    def notices_nothing(self) -> None:
+    def check_unaffected(self) -> None:
         """Key, cursors, stored credentials and repeated answers are as ever."""
         assert self.api.get(f"/v1/sources/{self.source}")["has_credentials"] is True
         tried = self.api.post(f"/v1/sources/{self.source}/test")
@@ -149,7 +149,7 @@ class Customer:
         self.api.get("/v1/changes", cursor=self.log_cursor)
         body = {"url": "https://receiver.example/", "event_types": ["*"]}
         again = self.api.call("POST", "/v1/webhook-endpoints", body, Idempotency_Key="once")
-        assert again.headers["idempotent-replayed"] == "true" and again.json() == self.hook
+        assert again.headers["idempotent-replayed"] == "true" and again.json() == self.endpoint
 
 
 @pytest.fixture
@@ -159,69 +159,75 @@ def feeds() -> Iterator[FeedServer]:
         yield served
 
 
-def customer(port: int, made: Any, feeds: FeedServer) -> Customer:
+def create_client(port: int, made: Any, feeds: FeedServer) -> ServiceClient:
     """A customer with that key, at home."""
-    one = Customer(port, made["secret"], feeds)
-    one.settle(feeds.serve("/feed.csv", build_catalogue(2)))
+    one = ServiceClient(port, made["secret"], feeds)
+    one.create_objects(feeds.serve("/feed.csv", build_catalogue(2)))
     return one
 
 
-def retired(done: "subprocess.CompletedProcess[str]") -> bool:
+def is_retired(done: "subprocess.CompletedProcess[str]") -> bool:
     """Return whether the former secret was retired; the only accepted failure is that it is still needed."""
     assert done.returncode == 0 or "still needed" in done.stderr, done
     return done.returncode == 0
 
 
-def opens(secret: str, values: list[tuple[str, str, bytes]]) -> int:
+def count_opened_values(secret: str, values: list[tuple[str, str, bytes]]) -> int:
     """How many of the values that secret alone gets at, whatever their destination."""
     known = AesGcmVault(secret).secret_ids[0]
     return sum(AesGcmVault(secret).parse_secret_id(box) == known for _, _, box in values)
 
 
 @pytest.mark.soak
-def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> None:
-    with directory(tmp_path / "data") as data:
+def test_a_data_directory_gets_a_new_secret(tmp_path: Path, feeds: FeedServer) -> None:
+    with run_data_directory(tmp_path / "data") as data:
         org = json.loads(
-            data.joinery("org", "create", "--name", "F", "--kind", "retailer", "--plan", "max", "--json").stdout
+            data.run_command("org", "create", "--name", "F", "--kind", "retailer", "--plan", "max", "--json").stdout
         )
         words = ("key", "create", "--org", org["organisation"], "--mode", "live", "--json")
-        one = customer(data.port, json.loads(data.joinery(*words).stdout), feeds)
-        upload = one.announce()
-        [first] = data.secrets()
-        assert opens(first, data.values()) == len(data.values()) >= 6
+        one = create_client(data.port, json.loads(data.run_command(*words).stdout), feeds)
+        upload = one.create_upload()
+        [first] = data.read_secrets()
+        assert count_opened_values(first, data.read_sealed_values()) == len(data.read_sealed_values()) >= 6
 
         for _ in range(2):
-            done = data.joinery("secret", "rotate")
+            done = data.run_command("secret", "rotate")
             assert done.returncode == 0 and "Restart" in done.stdout, done
-        third, second, kept = data.secrets()
+        third, second, kept = data.read_secrets()
         assert kept == first and len({first, second, third}) == 3
         assert (data.path / "secret").stat().st_mode & 0o777 == 0o600
-        refused = data.joinery("secret", "retire")
+        refused = data.run_command("secret", "retire")
         assert refused.returncode == 1 and "Restart" in refused.stderr
-        one.notices_nothing()
+        one.check_unaffected()
 
         data.restart()
-        one.notices_nothing()
+        one.check_unaffected()
         assert one.api.put_file(upload["target"], b"SKU\nA").status in (200, 201, 204)
-        assert data.joinery("secret", "retire").returncode == 1
+        assert data.run_command("secret", "retire").returncode == 1
         data.restart()  # in the middle of it
-        wait_until(lambda: retired(data.joinery("secret", "retire")), "the former secrets are retired", 90, every=1)
-        one.notices_nothing()
-        assert data.secrets() == [third]
-        signing = [AesGcmVault(third).decrypt(box, owner) for table, owner, box in data.values() if "webhook" in table]
-        assert {"secret": one.hook["secret"]} in signing and len(signing) == 2
-        assert opens(third, data.values()) == len(data.values()) >= 6
+        wait_until(
+            lambda: is_retired(data.run_command("secret", "retire")), "the former secrets are retired", 90, every=1
+        )
+        one.check_unaffected()
+        assert data.read_secrets() == [third]
+        signing = [
+            AesGcmVault(third).decrypt(box, owner)
+            for table, owner, box in data.read_sealed_values()
+            if "webhook" in table
+        ]
+        assert {"secret": one.endpoint["secret"]} in signing and len(signing) == 2
+        assert count_opened_values(third, data.read_sealed_values()) == len(data.read_sealed_values()) >= 6
 
-        upload = one.announce()
+        upload = one.create_upload()
         data.restart()
-        one.notices_nothing()
+        one.check_unaffected()
         assert one.api.put_file(upload["target"], b"SKU\nA").status in (200, 201, 204)
         env = read_run_file(data.path)
         assert env["JOINERY_SECRET"] == third and not env["JOINERY_SECRET_FORMER"]
         for former in (first, second):
             alone = run_joinery("secret", "status", env={**env, "JOINERY_SECRET": former})
             assert alone.returncode == 1 and "is not available" in alone.stderr, alone
-            assert opens(former, data.values()) == 0
+            assert count_opened_values(former, data.read_sealed_values()) == 0
 
 
 OLD, NEW = "an old secret of at least thirty-two characters", "a new secret of at least thirty-two characters"
@@ -239,12 +245,12 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
         services.start("scheduler", **both)
         fresh = services.start("api", **both, JOINERY_PORT=str(port))
         wait_until(lambda: ApiClient(port, None).is_ready(), "the other API is ready", 40)
-        at_old = customer(services.port, {"secret": old.api.secret}, feeds)
-        at_new = customer(port, {"secret": services.create_organisation().api.secret}, feeds)
+        at_old = create_client(services.port, {"secret": old.api.secret}, feeds)
+        at_new = create_client(port, {"secret": services.create_organisation().api.secret}, feeds)
         until = time.monotonic() + 20
         while time.monotonic() < until:
             for port_, one in ((port, at_old), (services.port, at_new)):
-                Customer(**{**one.__dict__, "port": port_}).notices_nothing()
+                ServiceClient(**{**one.__dict__, "port": port_}).check_unaffected()
             run = old.api.pull(at_old.source)
             assert run["status"] == "succeeded", run
             time.sleep(1)
@@ -254,19 +260,19 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
         for process in (api, *[one for one in services.processes if one is not fresh and one is not api][:1]):
             services.stop(process)  # the old API and the old worker
         wait_until(
-            lambda: retired(run_joinery("secret", "retire", env={**services.env, **both})),
+            lambda: is_retired(run_joinery("secret", "retire", env={**services.env, **both})),
             "nothing needs the old one",
             90,
             1,
         )
         for one in (at_old, at_new):
-            Customer(**{**one.__dict__, "port": port}).notices_nothing()
+            ServiceClient(**{**one.__dict__, "port": port}).check_unaffected()
         late = run_joinery("key", "create", "--org", old.organisation.id, "--mode", "live", env=services.env)
         assert late.returncode == 1 and "JOINERY_SECRET_FORMER" in late.stderr, "old settings are refused from now on"
         services.stop(fresh)
         services.env["JOINERY_SECRET"] = NEW
         services.start_api()
         for one in (at_old, at_new):
-            Customer(**{**one.__dict__, "port": services.port}).notices_nothing()
+            ServiceClient(**{**one.__dict__, "port": services.port}).check_unaffected()
     finally:
         services.stop()

@@ -17,37 +17,37 @@ from entrypoints.settings import Settings, read_settings, resolve_file_settings
 CURRENT, FORMER, OLDER = ("c" * 32, "f" * 32, "o" * 40)
 
 
-def secrets(former: str) -> tuple[str, ...]:
+def read_secrets(former: str) -> tuple[str, ...]:
     """Return the secrets of a process with these former ones."""
     env = {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_SECRET_FORMER": former}
     return read_settings(env).secrets
 
 
 def test_former_secrets_follow_the_current_one() -> None:
-    assert secrets("") == secrets(" , ") == secrets(CURRENT) == (CURRENT,)
-    assert secrets(f"{FORMER}, {OLDER},{FORMER},{CURRENT}") == (CURRENT, FORMER, OLDER)
+    assert read_secrets("") == read_secrets(" , ") == read_secrets(CURRENT) == (CURRENT,)
+    assert read_secrets(f"{FORMER}, {OLDER},{FORMER},{CURRENT}") == (CURRENT, FORMER, OLDER)
 
 
-def test_short_ones_are_refused() -> None:
+def test_short_secrets_are_refused() -> None:
     with pytest.raises(SettingsError, match="JOINERY_SECRET_FORMER .* at least 32 characters"):
-        secrets(f"{FORMER},short")
+        read_secrets(f"{FORMER},short")
 
 
-def ladder(**env: str) -> tuple[int, int]:
+def read_thresholds(**env: str) -> tuple[int, int]:
     """Return the thresholds of failed runs of a process."""
     found = read_settings({"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, **env})
     return found.degraded_after, found.blocked_after
 
 
-def test_when_sources_are_degraded_and_blocked() -> None:
-    assert ladder() == (3, 10)
-    assert ladder(JOINERY_DEGRADED_AFTER="1", JOINERY_BLOCKED_AFTER="2") == (1, 2)
+def test_thresholds_of_source_health() -> None:
+    assert read_thresholds() == (3, 10)
+    assert read_thresholds(JOINERY_DEGRADED_AFTER="1", JOINERY_BLOCKED_AFTER="2") == (1, 2)
     for wrong in ({"JOINERY_DEGRADED_AFTER": "0"}, {"JOINERY_DEGRADED_AFTER": "5", "JOINERY_BLOCKED_AFTER": "4"}):
         with pytest.raises(SettingsError, match="JOINERY_BLOCKED_AFTER at least"):
-            ladder(**wrong)
+            read_thresholds(**wrong)
 
 
-def load_settings(models: str, **more: str) -> Settings:
+def read_model_settings(models: str, **more: str) -> Settings:
     """Load the settings of a process with these models."""
     return read_settings(
         {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_MODELS": models, **more}
@@ -56,21 +56,21 @@ def load_settings(models: str, **more: str) -> Settings:
 
 def test_no_model_is_used_unless_one_is_set(tmp_path: Path) -> None:
     assert (
-        load_settings("").models is None
-        and create_language_models(load_settings(" "), JsonSchemaValidator(), GuardedClient()) is None
+        read_model_settings("").models is None
+        and create_language_models(read_model_settings(" "), JsonSchemaValidator(), GuardedClient()) is None
     )
     for unknown in ("openai:gpt", "scripted:script.json", "https://models.example/"):
         with pytest.raises(SettingsError, match="JOINERY_MODELS must be"):
-            load_settings(unknown)
+            read_model_settings(unknown)
     with pytest.raises(SettingsError, match=r"JOINERY_MODELS .*missing\.json"):
         create_language_models(
-            load_settings(f"scripted://{tmp_path}/missing.json"), JsonSchemaValidator(), GuardedClient()
+            read_model_settings(f"scripted://{tmp_path}/missing.json"), JsonSchemaValidator(), GuardedClient()
         )
     script = tmp_path / "a script.json"
     script.write_text('{"answers": []}', "utf-8")
     assert isinstance(
         create_language_models(
-            load_settings("scripted:" + script.as_uri()[5:]), JsonSchemaValidator(), GuardedClient()
+            read_model_settings("scripted:" + script.as_uri()[5:]), JsonSchemaValidator(), GuardedClient()
         ),
         ScriptedModels,
     )
@@ -80,19 +80,19 @@ PRICED = {"JOINERY_MODEL": "small-1", "JOINERY_MODEL_PRICES": "small-1=250000/20
 KEY = "sk-Ab3dEf6hIjKlMnOp"
 
 
-def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
+def test_a_model_provider_is_configured(tmp_path: Path) -> None:
     for api, url in (("openai", "https://api.openai.com/v1"), ("anthropic", "https://api.anthropic.com")):
-        settings = load_settings(api, JOINERY_MODELS_KEY=KEY, **PRICED)
+        settings = read_model_settings(api, JOINERY_MODELS_KEY=KEY, **PRICED)
         found = settings.provider
         assert found is not None and (found.url, found.model, found.key) == (url, "small-1", KEY)
         assert KEY not in repr(settings)
         models = create_language_models(settings, JsonSchemaValidator(), GuardedClient())
         assert models is not None and KEY not in repr(models)
         assert models.is_configured(None) and models.is_configured("own/x:7b") and not models.is_configured("other")
-    own = load_settings("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider
+    own = read_model_settings("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider
     assert own is not None and (own.url, own.key) == ("http://localhost:8000/v1", None)
     named = {"JOINERY_MODELS_URL": "http://models:8000", "JOINERY_ALLOW_PRIVATE_HOSTS": "models:8000"}
-    assert load_settings("openai", **named, **PRICED).provider is not None
+    assert read_model_settings("openai", **named, **PRICED).provider is not None
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
 )
 def test_an_invalid_provider_is_reported(changes: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=message) as refused:
-        load_settings("anthropic", **{"JOINERY_MODELS_KEY": KEY, **PRICED, **changes})
+        read_model_settings("anthropic", **{"JOINERY_MODELS_KEY": KEY, **PRICED, **changes})
     assert KEY not in str(refused.value) and "secret" not in str(refused.value)
 
 
@@ -131,7 +131,7 @@ _GIVEN = {"JOINERY_DATABASE_URL": "postgresql://x/y", "JOINERY_SECRET": "x" * 32
         ("JOINERY_SECRET_FORMER", "\n", ""),
     ],
 )
-def test_any_setting_from_a_file(tmp_path: Path, name: str, text: str, expected: str) -> None:
+def test_settings_are_read_from_files(tmp_path: Path, name: str, text: str, expected: str) -> None:
     file = tmp_path / "value"
     file.write_bytes(text.encode())
     assert resolve_file_settings({f"{name}_FILE": str(file), "OTHER_FILE": "/nowhere"}) == {
@@ -140,7 +140,7 @@ def test_any_setting_from_a_file(tmp_path: Path, name: str, text: str, expected:
     }
 
 
-def test_files_that_are_wrong_are_named_and_never_shown(tmp_path: Path) -> None:
+def test_invalid_files_are_named_and_never_shown(tmp_path: Path) -> None:
     (file := tmp_path / "secret").write_bytes(b"\xff" + b"s" * 40)
     for env in (
         {**_GIVEN, "JOINERY_REDIS_URL_FILE": str(tmp_path / "none")},
@@ -165,21 +165,21 @@ def test_files_that_are_wrong_are_named_and_never_shown(tmp_path: Path) -> None:
         b"s" * ((64 << 10) + 1),
     ],
 )
-def test_files_that_hold_no_setting(tmp_path: Path, content: bytes) -> None:
+def test_files_without_a_setting_are_refused(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "value").write_bytes(content)
     with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE") as refused:
         resolve_file_settings({"JOINERY_SECRET_FILE": str(file)})
     assert "ssss" not in str(refused.value)
 
 
-def test_devices_and_pipes_hold_no_setting(tmp_path: Path) -> None:
+def test_devices_and_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     for path in (pipe, "/dev/zero", "/dev/null", tmp_path, "a\0b"):
         with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE"):
             resolve_file_settings({"JOINERY_SECRET_FILE": str(path)})
 
 
-def test_a_list_of_plugins_that_is_missing(tmp_path: Path) -> None:
+def test_a_missing_plugin_list_is_reported(tmp_path: Path) -> None:
     assert read_settings(_GIVEN).plugins_file == "plugins.toml"
     for missing in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(SettingsError, match="JOINERY_PLUGINS"):

@@ -6,7 +6,7 @@ from adapters.postgres.unit_of_work import TABLES
 from entrypoints.cli.main import main
 
 
-def test_names_every_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_list_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql"]) == 0
     printed = capsys.readouterr().out
     assert {line.split()[0] for line in printed.splitlines()} == {
@@ -17,7 +17,7 @@ def test_names_every_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_prints_the_list_of_a_table(table: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_a_table_is_printed(table: object, capsys: pytest.CaptureFixture[str]) -> None:
     name = table.name  # type: ignore[attr-defined]
     assert main(["sql", name, "--filter", "id", "--after", "--limit", "7"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -25,7 +25,7 @@ def test_prints_the_list_of_a_table(table: object, capsys: pytest.CaptureFixture
     assert f"FROM {name} WHERE org = %(org)s AND livemode = %(livemode)s" in lines[0]
 
 
-def test_prints_a_search_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_is_printed_completely(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", "products", "--filter", "q", "--filter", "status", "--before"]) == 0
     printed = capsys.readouterr().out
     assert "%(word0)s" in printed and "%(code)s" in printed and "--?" not in printed

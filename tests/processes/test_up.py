@@ -19,7 +19,7 @@ from entrypoints.up.directory import read_run_file
 FAKE_SERVICES = Path(__file__).with_name("fake_services.py")
 
 
-class Up:
+class UpCommand:
     """One `joinery up`."""
 
     def __init__(self, data: Path, port: int = 0, kind: str = "usual", **env: str) -> None:
@@ -34,7 +34,7 @@ class Up:
         )
         self.lines: list[str] = []
 
-    def until(self, words: str) -> str:
+    def wait_for_line(self, words: str) -> str:
         """Return the line with these words, once it is printed."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -43,25 +43,25 @@ class Up:
                 return line
         raise AssertionError(f"never said {words!r}: {self.lines}")
 
-    def ready(self) -> "Up":
-        self.port, self.database_url, self.redis_url = self.until("READY").split()[1:]
+    def wait_until_ready(self) -> "UpCommand":
+        self.port, self.database_url, self.redis_url = self.wait_for_line("READY").split()[1:]
         return self
 
-    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """The exit code."""
         self.process.send_signal(number)
-        return self.left()
+        return self.list_remaining_processes()
 
-    def left(self) -> int:
+    def list_remaining_processes(self) -> int:
         out, _ = self.process.communicate(timeout=20)
         self.lines.append(out)
         return self.process.returncode
 
     @property
-    def output(self) -> str:
+    def read_output(self) -> str:
         return "".join(self.lines)
 
-    def descendants(self) -> list[int]:
+    def list_descendants(self) -> list[int]:
         """The processes that it started."""
         out = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
         pairs = [tuple(map(int, line.split())) for line in out.splitlines()]
@@ -71,21 +71,21 @@ class Up:
         return found[1:]
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def command(pid: int) -> str:
+def read_command_line(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text()
     except FileNotFoundError:
         return ""
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
@@ -93,12 +93,12 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
 
 
 @pytest.fixture
-def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+def up(tmp_path: Path) -> Iterator[Callable[..., UpCommand]]:
     """Starts `joinery up`; whatever runs at the end of the test is ended."""
-    started: list[Up] = []
+    started: list[UpCommand] = []
 
-    def start(data: Path | None = None, port: int = 0, kind: str = "usual", **env: str) -> Up:
-        started.append(Up(data or tmp_path / "data", port, kind, **env))
+    def start(data: Path | None = None, port: int = 0, kind: str = "usual", **env: str) -> UpCommand:
+        started.append(UpCommand(data or tmp_path / "data", port, kind, **env))
         return started[-1]
 
     yield start
@@ -109,9 +109,9 @@ def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
             one.process.communicate(timeout=20)
 
 
-def test_start_stop_and_start_again(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_start_stop_and_start_again(up: Callable[..., UpCommand], tmp_path: Path) -> None:
     data = tmp_path / "data"
-    first = up().ready()
+    first = up().wait_until_ready()
     with psycopg.connect(first.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 'Kept' AS word")
         assert connection.info.server_version // 10_000 == 18
@@ -126,46 +126,46 @@ def test_start_stop_and_start_again(up: Callable[..., Up], tmp_path: Path) -> No
     children = first.descendants()
     assert first.end() == 0
     assert (data / "stopped").read_text() == "servers there"
-    assert not [pid for pid in children if alive(pid)]
+    assert not [pid for pid in children if is_alive(pid)]
     assert not (data / "run.json").exists()
     with pytest.raises(UpError, match="is not running"):
         read_run_file(data)
 
     began = time.monotonic()
-    second = up().ready()
+    second = up().wait_until_ready()
     assert time.monotonic() - began < 5
     with psycopg.connect(second.database_url) as connection:
         assert connection.execute("SELECT word FROM kept").fetchone() == ("Kept",)
     assert read_run_file(data)["JOINERY_SECRET"] == env["JOINERY_SECRET"]
     third = up()
-    assert third.left() == 1
-    assert f"already running on {data} (process {second.process.pid})" in third.output
+    assert third.list_remaining_processes() == 1
+    assert f"already running on {data} (process {second.process.pid})" in third.read_output
     assert second.end(signal.SIGINT) == 0
 
 
-def test_nothing_outlives_a_killed_supervisor(up: Callable[..., Up]) -> None:
-    first = up().ready()
+def test_no_process_survives_a_killed_supervisor(up: Callable[..., UpCommand]) -> None:
+    first = up().wait_until_ready()
     with psycopg.connect(first.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
     children = first.descendants()
     assert len(children) >= 4
     first.process.kill()
-    again = up().ready()
-    assert not [pid for pid in children if alive(pid)]
+    again = up().wait_until_ready()
+    assert not [pid for pid in children if is_alive(pid)]
     with psycopg.connect(again.database_url) as connection:
         assert connection.execute("SELECT number FROM kept").fetchone() == (1,)
 
 
-def test_crashed_processes_are_restarted(up: Callable[..., Up], tmp_path: Path) -> None:
-    one = up().ready()
+def test_crashed_processes_are_restarted(up: Callable[..., UpCommand], tmp_path: Path) -> None:
+    one = up().wait_until_ready()
     with psycopg.connect(one.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
     marker = tmp_path / "data" / "worker.pid"
-    eventually(marker.exists)
+    wait_until(marker.exists)
     worker = int(marker.read_text())
     os.kill(worker, signal.SIGKILL)
     assert "worker was killed by SIGKILL and is being restarted" in one.until("worker")
-    eventually(lambda: marker.read_text() not in ("", str(worker)))
+    wait_until(lambda: marker.read_text() not in ("", str(worker)))
 
     postmaster = int((tmp_path / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
     os.kill(postmaster, signal.SIGKILL)
@@ -178,8 +178,8 @@ def test_crashed_processes_are_restarted(up: Callable[..., Up], tmp_path: Path) 
         except psycopg.OperationalError:
             return False
 
-    eventually(kept)
-    (valkey,) = [pid for pid in one.descendants() if command(pid).startswith("valkey")]
+    wait_until(kept)
+    (valkey,) = [pid for pid in one.descendants() if read_command_line(pid).startswith("valkey")]
     os.kill(valkey, signal.SIGTERM)
     assert "valkey ended (exit code 0) and is being restarted" in one.until("valkey")
 
@@ -187,19 +187,21 @@ def test_crashed_processes_are_restarted(up: Callable[..., Up], tmp_path: Path) 
         with socket.socket(socket.AF_UNIX) as client:
             return client.connect_ex(one.redis_url.removeprefix("unix://")) == 0
 
-    eventually(answers)
+    wait_until(answers)
     assert one.end() == 0
 
 
-def test_a_process_that_cannot_start_is_not_restarted(up: Callable[..., Up]) -> None:
+def test_a_process_that_cannot_start_is_not_restarted(up: Callable[..., UpCommand]) -> None:
     one = up(kind="broken")
-    assert one.left() == 1
-    assert one.output.splitlines()[-1].startswith("joinery: api does not start (JOINERY_X is wrong: set it right.)")
-    assert "Traceback" not in one.output
+    assert one.list_remaining_processes() == 1
+    assert one.read_output.splitlines()[-1].startswith(
+        "joinery: api does not start (JOINERY_X is wrong: set it right.)"
+    )
+    assert "Traceback" not in one.read_output
 
 
-def test_stopping_twice_does_not_wait(up: Callable[..., Up]) -> None:
-    one = up(kind="stubborn").ready()
+def test_stopping_twice_does_not_wait(up: Callable[..., UpCommand]) -> None:
+    one = up(kind="stubborn").wait_until_ready()
     one.process.send_signal(signal.SIGINT)
     one.until("Stopping")
     began = time.monotonic()
@@ -207,58 +209,58 @@ def test_stopping_twice_does_not_wait(up: Callable[..., Up]) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_servers_of_the_environment_replace_the_embedded_ones(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_servers_of_the_environment_replace_the_embedded_ones(up: Callable[..., UpCommand], tmp_path: Path) -> None:
     one = up(
         JOINERY_DATABASE_URL="postgresql://db.example/joinery?host=/nowhere", JOINERY_REDIS_URL="redis://cache.example"
-    ).ready()
+    ).wait_until_ready()
     assert one.database_url.startswith("postgresql://db.example/")
     assert one.redis_url == "redis://cache.example"
     assert not (tmp_path / "data" / "postgres").exists()
     assert len(one.descendants()) == 2
 
 
-def test_a_path_too_long_for_sockets(up: Callable[..., Up], tmp_path: Path) -> None:
-    one = up(data=tmp_path / ("long" * 25)).ready()
+def test_a_path_too_long_for_sockets(up: Callable[..., UpCommand], tmp_path: Path) -> None:
+    one = up(data=tmp_path / ("long" * 25)).wait_until_ready()
     assert len(one.redis_url) < 110
     with psycopg.connect(one.database_url) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_taken_port(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_a_taken_port(up: Callable[..., UpCommand], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         one = up(port=port)
-        assert one.left() == 1
-    assert one.output == f"joinery: Port {port} is in use by another program. Choose another port with --port.\n"
+        assert one.list_remaining_processes() == 1
+    assert one.read_output == f"joinery: Port {port} is in use by another program. Choose another port with --port.\n"
     assert not (tmp_path / "data" / "postgres").exists()
 
 
-def test_a_directory_that_cannot_be_written(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_a_read_only_directory(up: Callable[..., UpCommand], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     one = up(data=tmp_path / "file" / "data")
-    assert one.left() == 1
-    assert "is not writable (Not a directory)" in one.output
-    assert "Traceback" not in one.output
+    assert one.list_remaining_processes() == 1
+    assert "is not writable (Not a directory)" in one.read_output
+    assert "Traceback" not in one.read_output
 
 
-def test_a_database_of_another_version(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_a_database_of_another_version(up: Callable[..., UpCommand], tmp_path: Path) -> None:
     cluster = tmp_path / "data" / "postgres"
     cluster.mkdir(parents=True)
     (cluster / "PG_VERSION").write_text("16\n")
     one = up()
-    assert one.left() == 1
-    assert one.output.startswith(
+    assert one.list_remaining_processes() == 1
+    assert one.read_output.startswith(
         f"joinery: The database in {cluster} was created by PostgreSQL 16, but this Joinery contains "
     )
-    assert "pg_dump 16" in one.output
-    assert "Traceback" not in one.output
+    assert "pg_dump 16" in one.read_output
+    assert "Traceback" not in one.read_output
 
 
-def test_a_directory_with_something_else_in_it(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_a_directory_with_foreign_files(up: Callable[..., UpCommand], tmp_path: Path) -> None:
     cluster = tmp_path / "data" / "postgres"
     cluster.mkdir(parents=True)
     (cluster / "letter.txt").write_text("Dear")
     one = up()
-    assert one.left() == 1
-    assert "is not empty and contains no database" in one.output
+    assert one.list_remaining_processes() == 1
+    assert "is not empty and contains no database" in one.read_output
     assert (cluster / "letter.txt").read_text() == "Dear"

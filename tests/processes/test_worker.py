@@ -22,7 +22,7 @@ TENANT = Tenant("org_1", True)
 
 
 @dataclass
-class Row:
+class FakeJob:
     lane: str
     kind: str
     attempt: int = 0
@@ -33,10 +33,10 @@ class Row:
     released: list[timedelta] = field(default_factory=list)
 
 
-class Board:
+class FakeDispatcher:
     """A Dispatch over a few rows; job ids are the rows' numbers."""
 
-    def __init__(self, *rows: Row) -> None:
+    def __init__(self, *rows: FakeJob) -> None:
         self.rows = list(rows)
         self.refuse_renewal: set[str] = set()
         self.queries = self.forgotten = 0
@@ -45,7 +45,7 @@ class Board:
     def _now() -> float:
         return datetime.now(UTC).timestamp()
 
-    def _due(self, row: Row) -> bool:
+    def _due(self, row: FakeJob) -> bool:
         now = self._now()
         return not row.done and row.run_at <= now and (row.lease_until is None or row.lease_until <= now)
 
@@ -90,18 +90,18 @@ class Board:
         self.rows[int(job.id)].done = True
 
 
-def seconds(row: Row) -> list[float]:
+def get_delay_seconds(row: FakeJob) -> list[float]:
     return [round(wait.total_seconds(), 1) for wait in row.released]
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.005)
 
 
 async def test_a_lane_is_drained_in_order_and_no_other() -> None:
-    board = Board(*(Row("a", "k") for _ in range(120)), Row("b", "k"))
+    board = FakeDispatcher(*(FakeJob("a", "k") for _ in range(120)), FakeJob("b", "k"))
     order: list[str] = []
 
     async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -114,7 +114,7 @@ async def test_a_lane_is_drained_in_order_and_no_other() -> None:
 
 
 async def test_a_failed_job_is_postponed_and_blocks_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    board = Board(Row("a", "bad"), Row("a", "unknown"), Row("a", "good"))
+    board = FakeDispatcher(FakeJob("a", "bad"), FakeJob("a", "unknown"), FakeJob("a", "good"))
 
     async def bad(job: ClaimedJob, lost: asyncio.Event) -> None:
         raise RuntimeError("no luck")
@@ -122,7 +122,7 @@ async def test_a_failed_job_is_postponed_and_blocks_nothing(caplog: pytest.LogCa
     with caplog.at_level(logging.INFO):
         await LaneProcessor(board, {"bad": bad, "good": board.finish}).process_lane("a")
     assert [row.done for row in board.rows] == [False, False, True]
-    assert seconds(board.rows[0]) == seconds(board.rows[1]) == [2.0]
+    assert get_delay_seconds(board.rows[0]) == get_delay_seconds(board.rows[1]) == [2.0]
     assert "job 0 (bad): attempt 1 failed" in caplog.text
     assert "no luck" in caplog.text
 
@@ -139,7 +139,7 @@ async def test_delays_double_up_to_ten_minutes() -> None:
 
 
 async def test_leases_are_renewed_for_the_current_job_and_those_behind_it() -> None:
-    board = Board(Row("a", "slow"), Row("a", "k"))
+    board = FakeDispatcher(FakeJob("a", "slow"), FakeJob("a", "k"))
 
     async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
         await asyncio.sleep(0.35)
@@ -151,7 +151,7 @@ async def test_leases_are_renewed_for_the_current_job_and_those_behind_it() -> N
 
 
 async def test_a_lost_lease_stops_the_work_on_that_job_only() -> None:
-    board = Board(Row("a", "slow"), Row("a", "k"))
+    board = FakeDispatcher(FakeJob("a", "slow"), FakeJob("a", "k"))
     board.refuse_renewal.add("0")
     lost_leases: list[bool] = []
 
@@ -167,8 +167,8 @@ async def test_a_lost_lease_stops_the_work_on_that_job_only() -> None:
     assert not board.rows[0].released
 
 
-async def test_a_waiting_job_that_was_lost_is_not_begun() -> None:
-    board = Board(Row("a", "slow"), Row("a", "k"))
+async def test_a_waiting_job_without_lease_is_not_started() -> None:
+    board = FakeDispatcher(FakeJob("a", "slow"), FakeJob("a", "k"))
     board.refuse_renewal.add("1")
 
     async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -177,15 +177,15 @@ async def test_a_waiting_job_that_was_lost_is_not_begun() -> None:
 
     stopped = LaneProcessor(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.2))
     task = asyncio.create_task(stopped.process_lane("a"))
-    await until(lambda: board.rows[0].done)
+    await wait_until(lambda: board.rows[0].done)
     stopped.stop()
     await task
     assert not board.rows[1].done
     assert not board.rows[1].released
 
 
-async def test_lease_lost_in_the_transaction_is_no_failure() -> None:
-    board = Board(Row("a", "k"))
+async def test_a_lease_lost_in_the_transaction_is_not_a_failure() -> None:
+    board = FakeDispatcher(FakeJob("a", "k"))
 
     async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
         raise LeaseLost
@@ -194,8 +194,8 @@ async def test_lease_lost_in_the_transaction_is_no_failure() -> None:
     assert not board.rows[0].released
 
 
-async def test_stopping_finishes_the_current_job_and_gives_back_the_rest() -> None:
-    board = Board(Row("a", "k"), Row("a", "k"))
+async def test_a_stop_finishes_the_current_job_and_releases_the_others() -> None:
+    board = FakeDispatcher(FakeJob("a", "k"), FakeJob("a", "k"))
     stop, begun = asyncio.Event(), asyncio.Event()
 
     async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -210,11 +210,11 @@ async def test_stopping_finishes_the_current_job_and_gives_back_the_rest() -> No
     stop.set()
     await task
     assert [row.done for row in board.rows] == [True, False]
-    assert seconds(board.rows[1]) == [0.0]
+    assert get_delay_seconds(board.rows[1]) == [0.0]
 
 
-async def test_a_job_that_outlasts_the_grace_is_given_back() -> None:
-    board = Board(Row("a", "k"))
+async def test_a_job_that_exceeds_the_grace_period_is_released() -> None:
+    board = FakeDispatcher(FakeJob("a", "k"))
     stop, begun = asyncio.Event(), asyncio.Event()
 
     async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -229,11 +229,11 @@ async def test_a_job_that_outlasts_the_grace_is_given_back() -> None:
     await begun.wait()
     stop.set()
     await asyncio.wait_for(task, 2)
-    assert seconds(board.rows[0]) == [0.0]
+    assert get_delay_seconds(board.rows[0]) == [0.0]
 
 
-async def test_a_long_lane_gives_others_a_turn() -> None:
-    board = Board(*(Row("long", "k") for _ in range(30)), Row("short", "k"))
+async def test_a_long_lane_does_not_starve_others() -> None:
+    board = FakeDispatcher(*(FakeJob("long", "k") for _ in range(30)), FakeJob("short", "k"))
     order: list[str] = []
 
     async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -267,7 +267,7 @@ async def test_lanes_run_once_at_a_time_and_again_when_woken_meanwhile() -> None
     assert (most, count) == (1, 2)
 
 
-async def test_no_more_lanes_than_slots() -> None:
+async def test_concurrent_lanes_are_limited_to_the_slots() -> None:
     running, most = 0, 0
 
     async def drain(lane: str) -> bool:
@@ -288,7 +288,9 @@ async def test_no_more_lanes_than_slots() -> None:
 # Without a queue.
 
 
-async def polled(board: Board, signals: MemorySignals, body: Callable[[], Awaitable[None]], idle: float = 30.0) -> None:
+async def run_until_polled(
+    board: FakeDispatcher, signals: MemorySignals, body: Callable[[], Awaitable[None]], idle: float = 30.0
+) -> None:
     stop = asyncio.Event()
     drain = LaneProcessor(board, {"k": board.finish})
     task = asyncio.create_task(
@@ -299,37 +301,37 @@ async def polled(board: Board, signals: MemorySignals, body: Callable[[], Awaita
     await asyncio.wait_for(task, 2)
 
 
-async def test_the_database_alone_is_enough() -> None:
-    board, signals = Board(Row("a", "k"), Row("b", "k")), MemorySignals()
+async def test_a_worker_needs_no_queue() -> None:
+    board, signals = FakeDispatcher(FakeJob("a", "k"), FakeJob("b", "k")), MemorySignals()
 
     async def body() -> None:
-        await until(lambda: all(row.done for row in board.rows))
-        board.rows += [Row("a", "k"), Row("c", "k", run_at=datetime.now(UTC).timestamp() + 0.4)]
+        await wait_until(lambda: all(row.done for row in board.rows))
+        board.rows += [FakeJob("a", "k"), FakeJob("c", "k", run_at=datetime.now(UTC).timestamp() + 0.4)]
         signals.notify("jobs")
-        await until(lambda: all(row.done for row in board.rows))
+        await wait_until(lambda: all(row.done for row in board.rows))
 
-    await polled(board, signals, body)
+    await run_until_polled(board, signals, body)
 
 
 async def test_idle_polling_rarely_queries_the_database() -> None:
-    board = Board()
+    board = FakeDispatcher()
 
     async def body() -> None:
         await asyncio.sleep(0.5)
 
-    await polled(board, MemorySignals(), body)
+    await run_until_polled(board, MemorySignals(), body)
     assert board.queries <= 2
 
 
 async def test_a_lost_queue_is_replaced_by_the_database_until_it_is_back() -> None:
-    board, signals, queue, stop = Board(Row("a", "k")), MemorySignals(), MemoryQueue(), asyncio.Event()
+    board, signals, queue, stop = FakeDispatcher(FakeJob("a", "k")), MemorySignals(), MemoryQueue(), asyncio.Event()
     queue.lost = True
     source = FailoverLaneSource(queue, DatabaseLaneSource(board, signals), retry_seconds=0.1)
     task = asyncio.create_task(Worker(source, LaneProcessor(board, {"k": board.finish}), max_lanes=2).run(stop))
-    await until(lambda: board.rows[0].done)
+    await wait_until(lambda: board.rows[0].done)
     queue.lost = False
-    board.rows.append(Row("b", "k", dispatched=True))
+    board.rows.append(FakeJob("b", "k", dispatched=True))
     await queue.notify("b")
-    await until(lambda: board.rows[1].done)
+    await wait_until(lambda: board.rows[1].done)
     stop.set()
     await asyncio.wait_for(task, 2)
