@@ -1,4 +1,4 @@
-"""What connector tests share: reading bytes with a connector, and known header words."""
+"""Shared fixtures of connector tests: reading of bytes, and known header words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ Tables = list[tuple[Table, list[tuple[int, list[Any]]]]]
 
 
 def count_known_words(cells: Sequence[str]) -> int:
-    """How many cells are known header words."""
+    """Return the number of cells that are known header words."""
     return sum(1 for cell in cells if cell.strip().lower() in KNOWN)
 
 
 class Reader:
-    """Reads bytes with the connector for files; what it reported stays in `context.reports`."""
+    """Reads bytes with the file connector; its reports are in `context.reports`."""
 
     def __init__(self) -> None:
         self.context = FakeContext(score_header=count_known_words)
@@ -35,20 +35,20 @@ class Reader:
         return parse_snapshot(CSV, self.context, content)
 
     def read_table(self, content: bytes, **config: Any) -> tuple[tuple[str, ...], list[tuple[int, list[Any]]]]:
-        """Headers and rows of the one table."""
+        """Return headers and rows of the only table."""
         ((table, rows),) = self(content, **config)
         return table.headers, rows
 
 
 @pytest.fixture
 def reader() -> Reader:
-    """A fresh reader."""
+    """Create a reader."""
     return Reader()
 
 
 @pytest.fixture
 def records(reader: Reader) -> Callable[..., list[Mapping[str, Any]]]:
-    """The rows of the one table as dicts."""
+    """Return a function that reads the rows of the only table as dicts."""
 
     def run(content: bytes, **config: Any) -> list[Mapping[str, Any]]:
         headers, rows = reader.read_table(content, **config)

@@ -1,4 +1,4 @@
-"""Reads a file with the connector for files in a process of its own, whose memory is bounded: what fails there fails alone."""
+"""Reads files with the file connector in a separate process with limited memory."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ print(json.dumps([rows, message, (after.ru_maxrss - before.ru_maxrss) // 1024, a
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """How reading went: its rows, the message of BadData, and the MiB and seconds of CPU that it took."""
+    """Result of a read: number of rows, message of BadData, memory in MiB and CPU seconds."""
 
     rows: int
     message: str | None
@@ -40,7 +40,7 @@ class ReadResult:
 
 
 def read_isolated(content: bytes, folder: Path, most: int = 1024 * MIB) -> ReadResult:
-    """Read the bytes. Fails where the process dies, or raises anything but BadData."""
+    """Read the bytes. Fails if the process crashes or raises another error than BadData."""
     path = folder / "snapshot"
     path.write_bytes(content)
     command = [sys.executable, "-c", _PROGRAM, str(path), str(most)]

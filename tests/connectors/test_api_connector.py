@@ -1,4 +1,4 @@
-"""A JSON service described by settings: every style of paging, signing, and where a walk ends."""
+"""JSON services described by settings: paging styles, signing, and the end of pagination."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ URL = "https://api.example/v1/items"
 
 
 def build_response(*skus: str, link: str | None = None, **more: Any) -> StubResponse:
-    """A page of items."""
+    """Return a page of items."""
     headers = {} if link is None else {"Link": link}
     return StubResponse(
         json.dumps({"items": [{"sku": sku} for sku in skus], **more}, indent=1).encode(), headers=headers
@@ -21,14 +21,14 @@ def build_response(*skus: str, link: str | None = None, **more: Any) -> StubResp
 
 
 def fetch_skus(context: FakeContext) -> list[str]:
-    """The SKUs of all pages."""
+    """Return the SKUs of all pages."""
     ((table, rows),) = parse_snapshot(SPEC, context, run_fetch(SPEC, context))
     at = table.headers.index("sku")
     return [cells[at] for _, cells in rows]
 
 
 def build_context(answers: dict[str, Any], credentials: dict[str, str] | None = None, **config: Any) -> FakeContext:
-    """A context whose service gives these answers by what follows its URL."""
+    """Return a context whose service has the responses, by the rest of the URL."""
     http = FakeHttp({f"{URL}{rest}": it for rest, it in answers.items()})
     return FakeContext(config={"url": URL, **config}, credentials=credentials, http=http)
 

@@ -1,4 +1,4 @@
-"""A BigCommerce store as its V3 API is documented: pages, lookups, units, rate headers."""
+"""BigCommerce V3 API as documented: pages, lookups, units, rate limit headers."""
 
 import json
 from datetime import timedelta
@@ -29,14 +29,14 @@ SOFA: dict[str, Any] = {
 
 
 def build_stool(number: int) -> dict[str, Any]:
-    """A product whose one variant is itself."""
+    """Return a product with one variant."""
     return {"id": number, "name": f"Stool {number}", "sku": f"ST-{number}", "upc": "222", "price": 9.5, "weight": 4, "categories": [],
             "inventory_tracking": "product", "inventory_level": 3, "availability": "preorder",
             "variants": [{"id": number * 10, "sku": f"ST-{number}", "inventory_level": 0, "option_values": []}]}  # fmt: skip
 
 
 class BigCommerceStore:
-    """A store with one sofa and so many stools, and a budget of requests."""
+    """Store with one sofa, a number of stools, and a budget of requests."""
 
     def __init__(self, stools: int = 300, budget: int = 1_000, clamp: int = 250, **more: Any) -> None:
         self.products = [SOFA, *(build_stool(number) for number in range(100, 100 + stools))]
@@ -47,7 +47,7 @@ class BigCommerceStore:
         self.vendor = VendorServer(self._answer)
 
     def fetch(self, **more: Any) -> Any:
-        """Have the connector fetch and read; its waiting refills the budget."""
+        """Fetch and parse with the connector; its wait times refill the budget."""
 
         def waited(_: float) -> None:
             self.left = self.budget
@@ -153,12 +153,12 @@ FIELDS = "id%2Csku%2Cinventory_level%2Cinventory_tracking%2Cavailability"
 
 
 def build_page(*items: dict[str, Any]) -> StubResponse:
-    """A page that is all there is."""
+    """Return the only page of a list."""
     return StubResponse(json.dumps({"data": items, "meta": {"pagination": {"total": len(items)}}}).encode())
 
 
 class TestBigCommerce(ConnectorContract):
-    """What the kit promises of connectors."""
+    """Contract tests of the connector."""
 
     example = ConnectorExample(
         spec=SPEC,

@@ -1,4 +1,4 @@
-"""Cells beyond their bounds are dropped and reported, for every connector."""
+"""Cells beyond their limits are dropped and reported, for every connector."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,7 +18,7 @@ LIMITS = Limits(cell_chars=100, cell_items=60)
 
 
 def build_nested_list(levels: int) -> Any:
-    """A list in a list in a list."""
+    """Return nested lists."""
     value: Any = "a"
     for _ in range(levels):
         value = [value]
@@ -26,7 +26,7 @@ def build_nested_list(levels: int) -> Any:
 
 
 def read_rows(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple[list[Row], list[Any]]:
-    """Return the rows within their bounds, and the reports."""
+    """Return the rows within their limits, and the reports."""
     reports: list[Any] = []
     kept = list(omit_oversized_cells(iter(rows), headers, LIMITS, lambda *report: reports.append(report)))
     return kept, reports
@@ -90,7 +90,7 @@ def test_long_headers_are_truncated_and_reported() -> None:
 
 
 class TableConnector(ScriptedConnector):
-    """A connector with one table of these headers."""
+    """Connector with one table of the headers."""
 
     def __init__(self, headers: tuple[str, ...], rows: list[Any]) -> None:
         super().__init__(rows=rows)
@@ -104,7 +104,7 @@ class TableConnector(ScriptedConnector):
 def read_tables(
     connector: ScriptedConnector, problems: list[Problem], **limits: Any
 ) -> list[tuple[FeedTable, list[Row]]]:
-    """What a host hands on of the connector's table."""
+    """Return the tables that the host passes on."""
     found = create_host(connector, **limits).parse_tables("one", create_task(), Path(), lambda _: 0, problems.append)
     return [(table, list(table.rows)) for table in found]
 

@@ -1,4 +1,4 @@
-"""A data file of any format may come packed by gzip or zip, once or twice, and a bomb stays shut."""
+"""Data files compressed by gzip or zip, once or twice, and compression bombs."""
 
 import gzip
 import io
@@ -32,7 +32,7 @@ FILES: dict[str, bytes] = {
 
 
 def build_zip(files: dict[str, bytes]) -> bytes:
-    """A zip archive."""
+    """Return a ZIP archive."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

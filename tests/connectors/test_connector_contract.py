@@ -1,4 +1,4 @@
-"""Every built-in connector keeps what the kit promises of connectors."""
+"""Contract tests of all built-in connectors."""
 
 import json
 from importlib import import_module
@@ -19,7 +19,7 @@ SHOP = "https://shop.example/products.json?limit=250&page="
 
 
 def build_product(number: int) -> dict[str, object]:
-    """A product as a shop lists it, with two variants."""
+    """Return a product of a shop with two variants."""
     return {
         "id": number,
         "title": f"Sofa {number}",
@@ -93,7 +93,7 @@ SHEET = {"Stock": [["SKU", "Qty"], ["A-1", 3], ["A-2", 0]]}
 
 
 def build_file_example(content: bytes, rows: int, **config: str) -> ConnectorExample:
-    """The connector for files over one file."""
+    """Return the example of the file connector with one file."""
     return ConnectorExample(
         spec=CSV, config={"url": ADDRESS, **config}, responses={ADDRESS: StubResponse(content)}, rows=rows
     )

@@ -1,4 +1,4 @@
-"""The bridge from connectors to the port: errors reported, secrets kept, bounds held."""
+"""Host of connectors: errors are reported, secrets hidden, limits enforced."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ LATER = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class ScriptedConnector:
-    """A connector with the behaviour that a test sets."""
+    """Connector with configurable behaviour."""
 
     def __init__(
         self, fetch: Callable[[Context], AsyncIterator[bytes]] | None = None, rows: Iterable[Any] = ()
@@ -58,7 +58,7 @@ class ScriptedConnector:
 def create_host(
     connector: ScriptedConnector, http: HttpClient | None = None, hosts: str = "*", **limits: Any
 ) -> PluggyConnectors:
-    """A host of this one connector, named `one`."""
+    """Return a host of the connector, named `one`."""
     spec = ConnectorSpec(
         name="one", title="One", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), can_fetch=True,
         config_schema={"type": "object"}, open=lambda: connector,
@@ -68,12 +68,12 @@ def create_host(
 
 
 def create_task(**config: Any) -> ConnectorTask:
-    """A job with a secret."""
+    """Return a task with a secret."""
     return ConnectorTask(config, {"token": SECRET, "inner": {"pin": "123456"}}, "catalogue")
 
 
 def fetch_snapshot(connectors: Connectors, name: str = "one", what: ConnectorTask | None = None) -> bytes:
-    """The snapshot."""
+    """Return the fetched bytes."""
 
     async def run() -> bytes:
         async with connectors.fetch(name, what or create_task()) as answer:
@@ -83,7 +83,7 @@ def fetch_snapshot(connectors: Connectors, name: str = "one", what: ConnectorTas
 
 
 def create_failing_connector(error: BaseException) -> ScriptedConnector:
-    """A connector whose chunks end in an error."""
+    """Return a connector whose chunks end with an error."""
 
     async def chunks(_: Context) -> AsyncIterator[bytes]:
         yield b"x"
@@ -235,7 +235,7 @@ def test_limits_of_reading(tmp_path: Path) -> None:
 
 
 def read_rows(connectors: Connectors, path: Path) -> list[Any]:
-    """The rows of the one table."""
+    """Return the rows of the only table."""
     (table,) = connectors.parse_tables("one", create_task(), path, lambda _: 0, [].append)
     return list(table.rows)
 
@@ -263,7 +263,7 @@ def test_reports(tmp_path: Path) -> None:
 
 
 class CheckingConnector(ScriptedConnector):
-    """A connector that can also check one item."""
+    """Connector with stock checks."""
 
     def __init__(self, fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]]) -> None:
         super().__init__()
@@ -275,7 +275,7 @@ class CheckingConnector(ScriptedConnector):
 
 
 def fetch_stock(connectors: Connectors) -> bytes:
-    """What a check of one item answers."""
+    """Return the result of a stock check."""
 
     async def run() -> bytes:
         async with connectors.fetch_stock(
@@ -289,7 +289,7 @@ def fetch_stock(connectors: Connectors) -> bytes:
 def create_checking_host(
     fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]], **limits: Any
 ) -> PluggyConnectors:
-    """A host of a connector that checks so."""
+    """Return a host of a connector with the stock check."""
     made = create_host(CheckingConnector(fetch_item), **limits)
     provided = made._loaded.connectors["one"]
     spec = replace(provided.spec, can_check_stock=True)

@@ -1,4 +1,4 @@
-"""The messages of the kit's suite about a faulty connector: what was expected, and what it got."""
+"""Messages of the contract suite about faulty connectors, with expected and actual values."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,13 +21,13 @@ ANSWERS = {URL: StubResponse(b'[{"sku": "A", "price": 1}, {"sku": "B", "price": 
 
 
 def parse_items(items: Any) -> Iterator[Table]:
-    """What a good connector makes of its items."""
+    """Yield the table of a correct connector."""
     rows = ((number, [item.get("sku"), item.get("price")]) for number, item in enumerate(items, start=1))
     yield Table(None, ("sku", "price"), rows, ("sku", "price@currency=eur"))
 
 
 class ConfigurableConnector:
-    """A connector that keeps its promises but where a test has it do otherwise."""
+    """Correct connector with configurable deviations."""
 
     def __init__(self, make: Callable[[Any], Iterator[Table]] = parse_items, **ways: Any) -> None:
         self.parse, self.overrides = make, ways
@@ -37,7 +37,7 @@ class ConfigurableConnector:
         return self.overrides["fetch"](ctx) if "fetch" in self.overrides else stream_file(ctx, URL, {})
 
     def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
-        """Read them."""
+        """Parse the items."""
         try:
             items = json.loads(path.read_bytes())
         except ValueError:
@@ -61,7 +61,7 @@ SPEC = ConnectorSpec(
 
 
 def create_suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
-    """The suite over the example."""
+    """Create the suite with the example."""
     made = ConnectorContract()
     made.example = replace(
         ConnectorExample(spec=spec, config={"page": 1}, credentials={"token": TOKEN}, responses=ANSWERS, rows=2),
@@ -71,12 +71,12 @@ def create_suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContrac
 
 
 def create_spec(*make: Any, **ways: Any) -> ConnectorSpec:
-    """The description of a connector that works otherwise."""
+    """Create the spec of a connector with deviations."""
     return replace(SPEC, open=lambda: ConfigurableConnector(*make, **ways))
 
 
 def catch_failure(test: Callable[[], None]) -> str:
-    """What a test of the suite fails with."""
+    """Return the failure message of a test of the suite."""
     with pytest.raises(AssertionError) as caught:
         test()
     return str(caught.value)
@@ -115,7 +115,7 @@ def test_descriptions(change: dict[str, Any], expected: str, came: str) -> None:
 
 
 def create_table_spec(headers: tuple[str, ...], rows: list[Any], given: Any = None) -> ConnectorSpec:
-    """A connector that hands this table over, in a sheet."""
+    """Create the spec of a connector with the table, in a sheet."""
     return create_spec(lambda _: iter([Table("Stock", headers, iter(rows), given)]))
 
 
@@ -177,7 +177,7 @@ def test_requests_during_parsing_are_refused() -> None:
 
 
 def create_failing_spec(error: Exception | None) -> ConnectorSpec:
-    """A connector whose source's answer never counts: it raises this, or takes anything."""
+    """Create the spec of a connector that ignores the response: it raises the error, or accepts any response."""
 
     @asynccontextmanager
     async def fetch(ctx: Any) -> Any:
@@ -193,10 +193,10 @@ ITEM = StockCheckItem("A", "A")
 
 
 class CheckingConnector(ConfigurableConnector):
-    """Checks as a test has it do; `stock` comes out as a snapshot."""
+    """Connector with configurable stock checks; `stock` is the snapshot."""
 
     def fetch_stock(self, ctx: Any, item: StockCheckItem) -> Any:
-        """Send so many requests, and answer."""
+        """Send the configured number of requests, and yield the stock."""
 
         @asynccontextmanager
         async def answering() -> Any:
@@ -214,7 +214,7 @@ class CheckingConnector(ConfigurableConnector):
 def create_checking_suite(
     example: Any = MappingProxyType({"item": ITEM, "stock_responses": ANSWERS}), **ways: Any
 ) -> ConnectorContract:
-    """The suite over a connector that checks stock in such a way."""
+    """Create the suite of a connector with the stock check."""
     return create_suite(replace(SPEC, open=lambda: CheckingConnector(**ways), can_check_stock=True), **example)
 
 
@@ -254,7 +254,7 @@ def test_stock_checks() -> None:
 
 
 async def stream_chunks(content: bytes) -> Any:
-    """The content, whole."""
+    """Yield the content in one chunk."""
     yield content
 
 

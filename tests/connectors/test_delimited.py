@@ -1,4 +1,4 @@
-"""CSV and TSV as vendors really send them."""
+"""CSV and TSV files as vendors send them."""
 
 import csv
 import io
@@ -26,14 +26,14 @@ from connectors.sdk.testing import FakeContext
     ids=["utf-8", "bom", "windows-1252", "utf-16", "utf-16-be bare", "utf-16-le bare"],
 )
 def test_encodings(reader: Any, content: bytes, value: str) -> None:
-    headers, rows = reader.one(content)
+    headers, rows = reader.read_table(content)
     assert headers == ("SKU", "Name")
     assert rows == [(2, ["A", value])]
 
 
 def test_invalid_utf8_is_kept_and_reported(reader: Any) -> None:
     good = "".join(f"A{number},Küche Grün\n" for number in range(20)).encode()
-    _, rows = reader.one(b"SKU,Name\n" + good + b"B,K\xfcche\n")
+    _, rows = reader.read_table(b"SKU,Name\n" + good + b"B,K\xfcche\n")
     assert rows[0][1][1] == "Küche Grün"
     assert rows[-1] == (22, ["B", "K\ufffdche"])
     assert "1 invalid UTF-8 sequences" in reader.context.reports[0].detail
@@ -41,7 +41,7 @@ def test_invalid_utf8_is_kept_and_reported(reader: Any) -> None:
 
 def test_windows_1252_far_down(reader: Any) -> None:
     plain = b"".join(b"A%d,Oak\n" % number for number in range(100_000))
-    _, rows = reader.one(b"SKU,Name\n" + plain + b"Z,K\xfcche\n")
+    _, rows = reader.read_table(b"SKU,Name\n" + plain + b"Z,K\xfcche\n")
     assert rows[-1] == (100_002, ["Z", "Küche"])
 
 
@@ -51,25 +51,25 @@ def test_delimiters(reader: Any, delimiter: str) -> None:
         f"A{n}{delimiter}1{'.' if delimiter == ',' else ','}5{delimiter}a, b\n".replace("a, b", '"a, b|c;d"')
         for n in range(9)
     )
-    headers, rows = reader.one(text.encode())
+    headers, rows = reader.read_table(text.encode())
     assert headers == ("sku", "price", "name")
     assert rows[8][1][2] == "a, b|c;d"
 
 
 def test_sep_line(reader: Any) -> None:
-    assert reader.one(b"sep=;\r\nsku;price\r\nA;1,5\r\n") == (("sku", "price"), [(3, ["A", "1,5"])])
+    assert reader.read_table(b"sep=;\r\nsku;price\r\nA;1,5\r\n") == (("sku", "price"), [(3, ["A", "1,5"])])
 
 
 def test_header_on_row_seven(reader: Any) -> None:
     rows = [["ACME Furniture", "", ""], ["Price list 11/20/2026"], [], ["Call us: 555 1234"], [], ["", "", "page"],
             ["SKU", "Colour", "Price"], ["A-1", "Oak", "12.50"], ["A-2", "Ash", "13"]]  # fmt: skip
-    headers, got = reader.one(_encode_csv(rows))
+    headers, got = reader.read_table(_encode_csv(rows))
     assert headers == ("SKU", "Colour", "Price")
     assert got == [(8, ["A-1", "Oak", "12.50"]), (9, ["A-2", "Ash", "13"])]
 
 
 def test_header_without_known_words(reader: Any) -> None:
-    headers, got = reader.one(
+    headers, got = reader.read_table(
         _encode_csv([["Liste"], ["Artikelnr", "Farbe", "Preis"], ["1", "rot", "5"], ["2", "blau", "6"]])
     )
     assert headers == ("Artikelnr", "Farbe", "Preis")
@@ -77,7 +77,7 @@ def test_header_without_known_words(reader: Any) -> None:
 
 
 def test_units_are_added_to_headers(reader: Any) -> None:
-    headers, got = reader.one(
+    headers, got = reader.read_table(
         _encode_csv([["SKU", "Width", "Weight (lb)", "Qty"], ["", "in", "lb", "ea"], ["A", "3", "4", "5"]])
     )
     assert headers == ("SKU", "Width (in)", "Weight (lb)", "Qty")
@@ -88,7 +88,7 @@ def test_group_headers_are_combined(reader: Any) -> None:
     rows = [["SKU", "Name", "Carton", "", "", "Product", ""],
             ["", "", "Width", "Depth", "Height", "Width", "Weight"],
             ["A", "Sofa", "1", "2", "3", "4", "5"]]  # fmt: skip
-    headers, got = reader.one(_encode_csv(rows))
+    headers, got = reader.read_table(_encode_csv(rows))
     assert headers == (
         "SKU",
         "Name",
@@ -107,66 +107,66 @@ def test_title_next_to_a_date_is_not_a_group(reader: Any) -> None:
         ["SKU", "Name", "Width", "Price", "Qty"],
         ["A", "Sofa", "1", "2", "3"],
     ]
-    headers, _ = reader.one(_encode_csv(rows))
+    headers, _ = reader.read_table(_encode_csv(rows))
     assert headers == ("SKU", "Name", "Width", "Price", "Qty")
 
 
 def test_duplicate_and_blank_headers(reader: Any) -> None:
-    headers, got = reader.one(b"SKU,MSRP,,MSRP,\nA,1,x,2,\nB,3,y,4,\n")
+    headers, got = reader.read_table(b"SKU,MSRP,,MSRP,\nA,1,x,2,\nB,3,y,4,\n")
     assert headers == ("SKU", "MSRP", "Column 3", "MSRP")
     assert got[0] == (2, ["A", "1", "x", "2"])
 
 
 def test_ragged_rows(reader: Any) -> None:
-    headers, got = reader.one(b"SKU,Name,Qty\nA\nB,b,1,,\nC,c,1,extra,more\nD,d,2\n")
+    headers, got = reader.read_table(b"SKU,Name,Qty\nA\nB,b,1,,\nC,c,1,extra,more\nD,d,2\n")
     assert headers == ("SKU", "Name", "Qty")
     assert [cells for _, cells in got] == [["A", None, None], ["B", "b", "1"], ["C", "c", "1"], ["D", "d", "2"]]
     assert [(report.line, "2 more values" in report.detail) for report in reader.context.reports] == [(4, True)]
 
 
 def test_blank_rows_and_repeated_headers_are_omitted(reader: Any) -> None:
-    _, got = reader.one(b"SKU,Qty\n,\nA,1\n  , \n\nSKU,Qty\nB,2\n,\n,\n")
+    _, got = reader.read_table(b"SKU,Qty\n,\nA,1\n  , \n\nSKU,Qty\nB,2\n,\n,\n")
     assert got == [(3, ["A", "1"]), (7, ["B", "2"])]
 
 
 def test_lines_of_quoted_breaks(reader: Any) -> None:
-    _, got = reader.one(b'SKU,Description\r\nA,"one\r\ntwo"\r\nB,x\r\n')
+    _, got = reader.read_table(b'SKU,Description\r\nA,"one\r\ntwo"\r\nB,x\r\n')
     assert got == [(2, ["A", "one\r\ntwo"]), (4, ["B", "x"])]
 
 
 def test_leading_zeros_and_text_guards_are_preserved(reader: Any) -> None:
-    _, got = reader.one(b"SKU,UPC\n'101,0012345678905\n")
+    _, got = reader.read_table(b"SKU,UPC\n'101,0012345678905\n")
     assert got == [(2, ["'101", "0012345678905"])]
 
 
 def test_zero_bytes_are_replaced(reader: Any) -> None:
-    _, got = reader.one(b"SKU,Name\nA,So\0fa\n")
+    _, got = reader.read_table(b"SKU,Name\nA,So\0fa\n")
     assert got == [(2, ["A", "So\ufffdfa"])]
 
 
 def test_open_quote(reader: Any) -> None:
     with pytest.raises(BadData, match="line 3: a quoted value is not closed"):
-        reader.one(b'SKU,Name\nA,x\nB,"72in sofa\nC,y\nD,z\n')
+        reader.read_table(b'SKU,Name\nA,x\nB,"72in sofa\nC,y\nD,z\n')
 
 
 def test_open_quote_over_a_whole_file(reader: Any) -> None:
     rows = b"".join(b"A%d,x\n" % number for number in range(5_000))
     with pytest.raises(BadData, match="line 2: a quoted value is not closed"):
-        reader.one(b'SKU,Name\nB,"72in sofa\n' + rows + b'C,"y"\n')
+        reader.read_table(b'SKU,Name\nB,"72in sofa\n' + rows + b'C,"y"\n')
 
 
 def test_huge_value(reader: Any) -> None:
     with pytest.raises(BadData, match="longer than 1 MiB"):
-        reader.one(b"SKU,Name\nA," + b"x" * 1_100_000 + b"\n")
+        reader.read_table(b"SKU,Name\nA," + b"x" * 1_100_000 + b"\n")
 
 
 def test_one_endless_line(reader: Any) -> None:
     with pytest.raises(BadData, match="the file is not a table"):
-        reader.one(b"SKU,Name," * 1_000_000)
+        reader.read_table(b"SKU,Name," * 1_000_000)
 
 
 def test_two_hundred_columns(reader: Any) -> None:
-    headers, got = reader.one(
+    headers, got = reader.read_table(
         _encode_csv([["SKU", *[f"Attribute {at}" for at in range(199)]], ["A", *map(str, range(199))]])
     )
     assert len(headers) == len(got[0][1]) == 200
@@ -217,14 +217,14 @@ def _encode_csv(rows: list[list[str]]) -> bytes:
 def test_delimiters_inside_quoted_values_are_ignored(reader: Any) -> None:
     many = ";".join(f"https://v.example/{at}.jpg" for at in range(300))
     lines = ["SKU,Pictures,Qty", *[f'A-{at},"{many}",3' for at in range(5)], f'"A;9","a\n;{many}\n","1;2"']
-    headers, rows = reader.one("\n".join(lines).encode())
+    headers, rows = reader.read_table("\n".join(lines).encode())
     assert headers == ("SKU", "Pictures", "Qty")
     assert [cells[0] for _, cells in rows] == [*[f"A-{at}" for at in range(5)], "A;9"]
 
 
 def test_lost_characters_are_reported_with_their_position(reader: Any) -> None:
     content = "SKU,Title\nA-1,Stühle\nA-2,St\ufffdhle\n".encode() + b"A-3,St\xfchle\n"
-    _, rows = reader.one(content)
+    _, rows = reader.read_table(content)
     assert [cells[1] for _, cells in rows] == ["Stühle", "St\ufffdhle", "St\ufffdhle"]
     places = [(report.line, report.column) for report in reader.context.reports if report.line]
     assert places == [(3, "Title"), (4, "Title")]

@@ -1,4 +1,4 @@
-"""CSV, JSON and XML that are made to take memory or time: read within bounds, or refused with the reason."""
+"""CSV, JSON and XML files designed to exhaust memory or time: read within limits, or refused with a reason."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ import pytest
 from tests.connectors.isolated_reading import MIB, read_isolated
 
 MOST_MIB = 160
-"""What reading may add to a process, whatever 20 MB consist of: a record, its values, and the buffers on their way."""
+"""Permitted additional memory for reading any 20 MB: a record, its values, and buffers."""
 
 CSV_FILES: dict[str, Callable[[], bytes]] = {
     "open quotes over lines": lambda: b"SKU,Qty\n" + (b"ab," * 6_000 + b'"\n",') * 1_000,
@@ -72,7 +72,7 @@ FILES = {
 
 
 def _select_quick_cases(names: Iterable[str]) -> list[Any]:
-    """Every fourth with the tests that are run all the time, the others with the long ones: each takes seconds."""
+    """Select every fourth case for normal runs and the others for soak tests, because each takes seconds."""
     return [pytest.param(name, marks=pytest.mark.soak if at % 4 else ()) for at, name in enumerate(names)]
 
 

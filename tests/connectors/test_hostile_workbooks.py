@@ -1,4 +1,4 @@
-"""Workbooks that are made to take memory: refused before the library that reads them sees them."""
+"""Workbooks designed to exhaust memory, which are refused before a library reads them."""
 
 import io
 import zipfile
@@ -18,12 +18,12 @@ DATA = "<sheetData>{}</sheetData>"
 
 
 def build_sheet(rows: str, around: str = DATA) -> str:
-    """A worksheet of these rows."""
+    """Return a worksheet with the rows."""
     return f'<worksheet xmlns="{MAIN}">{around.format(rows)}</worksheet>'
 
 
 def build_archive(parts: dict[str, str | bytes]) -> bytes:
-    """An archive of these parts."""
+    """Return an archive with the parts."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, part in parts.items():
@@ -32,7 +32,7 @@ def build_archive(parts: dict[str, str | bytes]) -> bytes:
 
 
 def build_workbook(xml: str, *, part: str = "worksheets/sheet1.xml", folder: str = "xl/", **others: str) -> bytes:
-    """A workbook with one worksheet, which stands in this part; `others` are further parts of its folder by name."""
+    """Return a workbook with one worksheet at the part; `others` are further parts of its folder by name."""
     related = f'<Relationship Id="r1" Type="{OFFICE}/worksheet" Target="{part}"/>'
     return build_archive(
         {
@@ -162,13 +162,13 @@ def test_other_files_named_as_workbooks_are_refused(
 
 
 def build_directory(count: int, name: bytes = b"xl/a") -> bytes:
-    """The directory of an archive with this many parts, none of which is there."""
+    """Return the directory of an archive with the number of parts, which are missing."""
     fixed = b"PK\x01\x02" + b"\x14\x00\x14\x00" + b"\0" * 20 + len(name).to_bytes(2, "little") + b"\0" * 16
     return (fixed + name) * count
 
 
 def build_end_record(entries: int, size: int, start: int, comment: bytes = b"") -> bytes:
-    """The record that ends an archive."""
+    """Return the end record of an archive."""
     numbers = (entries.to_bytes(2, "little") * 2, size.to_bytes(4, "little"), start.to_bytes(4, "little"))
     return b"PK\x05\x06\0\0\0\0" + b"".join(numbers) + len(comment).to_bytes(2, "little") + comment
 

@@ -1,4 +1,4 @@
-"""Web pages: robots.txt, sitemaps of any make, products in JSON-LD as shops really write them."""
+"""Web pages: robots.txt, sitemaps, and products in JSON-LD as shops write them."""
 
 import gzip
 import itertools
@@ -39,7 +39,7 @@ SOFA: dict[str, Any] = {
 
 
 def build_page(*documents: Any, head: str = "") -> str:
-    """A page with these documents, each in a script of its own."""
+    """Return a page with the documents, each in a separate script."""
     scripts = "".join(
         f'<script type="application/ld+json">{one if isinstance(one, str) else json.dumps(one)}</script>'
         for one in documents
@@ -48,7 +48,7 @@ def build_page(*documents: Any, head: str = "") -> str:
 
 
 def read_rows(reader: Any, *documents: Any) -> list[dict[str, Any]]:
-    """The rows of one page's products, without blanks."""
+    """Return the rows of a page's products, without blank cells."""
     ((table, found),) = reader(build_page(*documents).encode(), format="json_ld")
     return [
         {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
@@ -252,24 +252,24 @@ def test_robots(path: str, allowed: bool) -> None:
 
 
 def build_sitemap_index(*addresses: str) -> bytes:
-    """A sitemap index."""
+    """Return a sitemap index."""
     inner = "".join(f"<sitemap><loc>{address}</loc></sitemap>" for address in addresses)
     return f'<?xml version="1.0"?><sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</sitemapindex>'.encode()
 
 
 def build_sitemap(*addresses: str) -> bytes:
-    """A sitemap."""
+    """Return a sitemap."""
     inner = "".join(f"<url><loc> {address} </loc><priority>1</priority></url>" for address in addresses)
     return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</urlset>'.encode()
 
 
 def build_html_response(text: str) -> StubResponse:
-    """A page's answer."""
+    """Return the response of a page."""
     return StubResponse(text.encode(), content_type="text/html")
 
 
 def build_site(more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A site with an index of two sitemaps, one packed; a product each on two of its pages."""
+    """Return a site with an index of two sitemaps, one compressed, and one product each on two pages."""
     return {
         f"{SITE}/robots.txt": StubResponse(ROBOTS, content_type="text/plain"),
         f"{SITE}/maps/index.xml": StubResponse(build_sitemap_index(f"{SITE}/maps/a.xml", f"{SITE}/maps/b.xml.gz", "https://other.example/c.xml")),
@@ -283,7 +283,7 @@ def build_site(more: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def create_context(answers: Mapping[str, Any], **config: Any) -> FakeContext:
-    """A context whose site gives these answers."""
+    """Return a context whose site has the responses."""
     return FakeContext(config={"url": SITE, "pages": "site", **config}, http=FakeHttp(answers))
 
 
@@ -359,7 +359,7 @@ def test_a_list_of_addresses_as_sitemap() -> None:
 
 
 class TestJsonLd(ConnectorContract):
-    """What the kit promises of connectors."""
+    """Contract tests of the connector."""
 
     example = ConnectorExample(
         spec=SPEC,

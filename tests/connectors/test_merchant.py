@@ -1,4 +1,4 @@
-"""Google Merchant feeds, as RSS, Atom and table: every attribute by its published meaning."""
+"""Google Merchant feeds as RSS, Atom and table, with all published attributes."""
 
 import itertools
 from typing import Any
@@ -34,13 +34,13 @@ ATOM = '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:g="http://base.google.co
 
 
 def build_item(sale: str = "", tag: str = "item") -> str:
-    """One item."""
+    """Return an item."""
     inner = ITEM.replace(" > ", " &gt; ").format(sale=sale)
     return f"<{tag}>{inner}</{tag}>"
 
 
 def read_product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
-    """The first product that the rows state."""
+    """Return the first product of the rows."""
     settings = FeedSettings(currency=currency)
     plan = ReadPlan(map_declared_fields(table.headers, table.fields), settings)
     groups = itertools.groupby(rows, key=lambda row: plan.read_product_key(row[1]))

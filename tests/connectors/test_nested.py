@@ -57,7 +57,7 @@ def test_objects_become_columns_and_variants_rows(reader: Any) -> None:
         b'[{"id": 1, "brand": {"name": "Maker", "at": {"city": "Oslo"}}, "tags": ["a", "b"], "images": [{"src": "u"}],'
         b' "variants": [{"sku": "A", "size": {"w": 1.5}}, {"sku": "B"}]}, {"id": 2, "variants": []}]'
     )
-    headers, rows = reader.one(content)
+    headers, rows = reader.read_table(content)
     assert headers == (
         "id",
         "brand.name",
@@ -82,7 +82,7 @@ def test_variants_path(records: Records) -> None:
 
 def test_late_columns_are_reported_once(reader: Any) -> None:
     lines = [b'{"sku": "A%d"}' % number for number in range(205)] + [b'{"sku": "Z", "late": 1}'] * 3
-    headers, rows = reader.one(b"\n".join(lines))
+    headers, rows = reader.read_table(b"\n".join(lines))
     assert headers == ("sku",)
     assert len(rows) == 208
     assert [(report.column, report.line) for report in reader.context.reports] == [("late", 206)]
@@ -108,7 +108,7 @@ def test_bad_json(reader: Any, content: bytes, message: str) -> None:
 
 def test_large_documents_are_read_element_by_element(reader: Any) -> None:
     content = b'{"items": [' + b",".join(b'{"sku": "%07d", "n": %d}' % (n, n) for n in range(60_000)) + b"]}"
-    _, rows = reader.one(content)
+    _, rows = reader.read_table(content)
     assert len(rows) == 60_000
     assert rows[-1] == (60_000, ["0059999", 59_999])
 

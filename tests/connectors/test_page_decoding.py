@@ -1,4 +1,4 @@
-"""Pages of an API are decoded in a thread, which nobody can stop, so their size is bounded."""
+"""Pages of an API are decoded in a thread that cannot be stopped, so their size is limited."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Plugins are loaded one by one, and a broken one is reported, never fatal."""
+"""Plugins are loaded one by one, and a broken one is reported and never fatal."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ SHIPPED = ["api", "bigcommerce", "csv", "json_ld", "shopify", "shopify-admin", "
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Puts a distribution of one module on the path, with an entry point."""
+    """Return a function that installs a distribution with one module and an entry point."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def run(name: str, source: str, version: str = "1.2.0", allowed: str = "") -> AllowlistEntry:
@@ -46,7 +46,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def load_all(*entries: AllowlistEntry) -> tuple[LoadedPlugins, dict[str, PluginReport]]:
-    """What became of the built-in plugins and these."""
+    """Load the built-in and the given plugins."""
     result = load_plugins(Allowlist((*BUILT_IN.entries, *entries)), release_version="9.9")
     return result, {report.plugin: report for report in result.reports}
 

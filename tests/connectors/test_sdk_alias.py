@@ -1,4 +1,4 @@
-"""`joinery_sdk` is the kit itself: the very modules of connectors.sdk, whatever else of that name is installed or was imported."""
+"""`joinery_sdk` is an alias of the modules of connectors.sdk, even if another package of that name is installed or imported."""
 
 import importlib
 import os
@@ -38,7 +38,7 @@ Install = Callable[..., PluginReport]
 
 @pytest.fixture
 def sdk_alias() -> None:
-    """The kit under its other name."""
+    """Install the SDK under its public name."""
     kit.install_sdk_alias()
 
 
@@ -92,7 +92,7 @@ def test_modules_outside_the_sdk_are_missing(sdk_alias: None) -> None:
 def test_another_copy_is_replaced(
     sdk_alias: None, load_plugin: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even one that was imported before any plugin was loaded."""
+    """Also a copy that was imported before plugins are loaded."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "joinery_sdk"]:
         monkeypatch.delitem(sys.modules, name)
     (tmp_path / "joinery_sdk.py").write_text(OTHER_MODULE)

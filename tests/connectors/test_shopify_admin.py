@@ -1,4 +1,4 @@
-"""A shop's Admin API: bulk operations through all their states, throttling in both dresses, stock by location."""
+"""Shopify Admin API: states of bulk operations, both forms of throttling, stock by location."""
 
 import json
 import random
@@ -54,7 +54,7 @@ LEVELS: list[dict[str, Any]] = [
 
 
 class AdminShop:
-    """A shop as its API is documented: a cost bucket, bulk operations that need polling, files elsewhere."""
+    """Shop according to the API documentation: cost bucket, polled bulk operations, files on another host."""
 
     def __init__(self, states: list[str] | None = None, **more: Any) -> None:
         self.states = states if states is not None else ["CREATED", "RUNNING", "COMPLETED"]
@@ -66,7 +66,7 @@ class AdminShop:
         self.vendor = VendorServer(self._answer)
 
     def fetch(self, stream: str = "catalogue", **more: Any) -> Any:
-        """Have the connector fetch and read."""
+        """Fetch and parse with the connector."""
         return self.vendor.fetch(SPEC, {}, CREDENTIALS, stream=stream, **more)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -149,7 +149,7 @@ def test_a_catalogue() -> None:
 
 
 def test_children_need_not_follow_their_parents() -> None:
-    """From 2026-01 the lines come in any order; each is a row of its own, so that no order matters."""
+    """Since API version 2026-01 the lines have any order; each is a separate row."""
     shuffled = list(LINES)
     random.Random(3).shuffle(shuffled)
     usual = AdminShop().fetch()[1][0][1]
@@ -272,12 +272,12 @@ def test_a_web_page_in_place_of_the_file() -> None:
 
 
 def build_graphql_response(data: Any) -> StubResponse:
-    """An answer of GraphQL."""
+    """Return a GraphQL response."""
     return StubResponse(json.dumps({"data": data}).encode())
 
 
 def build_levels(tracked: bool, *found: dict[str, Any], after: str | None = None) -> dict[str, Any]:
-    """Return the shop's answer about one variant's stock; `after` is the cursor of the next page."""
+    """Return the shop's response about one variant's stock; `after` is the cursor of the next page."""
     item = {"id": "gid://shopify/InventoryItem/91", "sku": "A-1", "tracked": tracked}
     page = {"pageInfo": {"hasNextPage": after is not None, "endCursor": after}, "nodes": list(found)}
     variant = {"id": VARIANT, "availableForSale": True, "product": {"id": PRODUCT}}
@@ -285,7 +285,7 @@ def build_levels(tracked: bool, *found: dict[str, Any], after: str | None = None
 
 
 class TestShopifyAdmin(ConnectorContract):
-    """What the kit promises of connectors."""
+    """Contract tests of the connector."""
 
     example = ConnectorExample(
         spec=SPEC,

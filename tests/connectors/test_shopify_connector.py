@@ -1,4 +1,4 @@
-"""A Shopify shop: its pages, its refusals, and what its columns mean."""
+"""Public Shopify shops: pages, refusals and columns."""
 
 import json
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ BASE = "https://shop.example/products.json?limit=250&page="
 
 
 def build_page(*ids: int, **more: Any) -> StubResponse:
-    """An answer that lists products of these ids."""
+    """Return a page with products of the IDs."""
     return StubResponse(json.dumps({"products": [build_product(number, **more) for number in ids]}).encode())
 
 
 def build_product(number: int, **more: Any) -> dict[str, Any]:
-    """A product with one variant."""
+    """Return a product with one variant."""
     return {
         "id": number, "title": f"P{number}", "handle": f"p{number}", "body_html": "", "vendor": "", "product_type": "",
         "tags": [], "images": [], "options": [{"name": "Title", "values": ["Default Title"]}],
@@ -30,7 +30,7 @@ def build_product(number: int, **more: Any) -> dict[str, Any]:
 
 
 def create_context(answers: Mapping[str, Any], **config: Any) -> FakeContext:
-    """A context whose shop gives these answers by page."""
+    """Return a context whose shop has the responses by page."""
     http = FakeHttp({f"{BASE}{number}": answer for number, answer in answers.items()})
     return FakeContext(config={"url": "https://shop.example", **config}, http=http)
 

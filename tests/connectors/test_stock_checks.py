@@ -1,4 +1,4 @@
-"""The requests of each shop's connector for one item's stock, and how it reads the answer."""
+"""Stock check requests of each shop connector, and parsing of the responses."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ CREDENTIALS: dict[str, dict[str, str]] = {
 
 
 def create_context(spec: ConnectorSpec, answers: Mapping[str, Any]) -> FakeContext:
-    """A context of the stock stream whose shop answers so."""
+    """Return a context of the stock stream whose shop has the responses."""
     config = {} if spec.name in ("bigcommerce", "shopify-admin") else {"url": SHOP}
     http = FakeHttp(answers)
     return FakeContext(config=config, credentials=CREDENTIALS.get(spec.name), stream="stock", http=http)
 
 
 def read_rows(spec: ConnectorSpec, item: StockCheckItem, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows that a check gives, without what is blank."""
+    """Return the rows of a stock check without blank cells."""
     ctx = create_context(spec, answers)
     ((table, rows),) = parse_snapshot(spec, ctx, run_stock_check(spec, ctx, item))
     assert table.fields is not None and "price" not in table.fields

@@ -1,4 +1,4 @@
-"""The worked example of the docs: proved with the kit's own distribution alone, then built, installed, listed and run by Joinery."""
+"""The example of the docs: tested with the SDK's distribution alone, then built, installed, listed and run by Joinery."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def run_pip(*words: object) -> None:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The kit's distribution and the example's as wheels, by name, built by their own backend."""
+    """Build the distributions of SDK and example as wheels, by name."""
     folder = tmp_path_factory.mktemp("wheels")
     for name, project in (("joinery_sdk", KIT), ("acme_connector", EXAMPLE)):
         shutil.copytree(project, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
@@ -65,7 +65,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def installed_folder(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which pip installed both."""
+    """Install both into a folder with pip."""
     target = tmp_path_factory.mktemp("site")
     run_pip("install", "--target", target, *wheels.values())
     return target
@@ -73,7 +73,7 @@ def installed_folder(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPa
 
 @pytest.fixture
 def plugins(installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugins.toml that lists the example, with both distributions on the path."""
+    """Write a plugins.toml with the example, and add both distributions to the path."""
     monkeypatch.syspath_prepend(str(installed_folder))
     path = tmp_path / "plugins.toml"
     path.write_text(LIST)
@@ -82,14 +82,14 @@ def plugins(installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def read_metadata(wheel: Path) -> Message:
-    """A wheel's metadata."""
+    """Return the metadata of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         return Parser().parsestr(archive.read(name).decode())
 
 
 def run_without_joinery(installed: Path, folder: Path, *words: str) -> str:
-    """Return Python's output in a folder with the kit and installed packages but without Joinery. Fails unless it exits with 0."""
+    """Return Python's output in a folder with the SDK and installed packages but without Joinery. Fails unless it exits with 0."""
     paths = [str(installed), sysconfig.get_path("purelib")]
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(
@@ -148,7 +148,7 @@ def test_it_is_listed_and_checked(plugins: Path, capsys: pytest.CaptureFixture[s
 
 
 def fetch_snapshot(connectors: PluggyConnectors) -> bytes:
-    """What the connector fetches."""
+    """Return the fetched bytes."""
 
     async def run() -> bytes:
         async with connectors.fetch("acme", JOB) as answer:
@@ -188,7 +188,7 @@ def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys
 def test_it_reads_in_a_process_of_its_own(
     plugins: Path, installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in runs: in a reader process, which loads its plugins itself. Its errors there are reported as its own."""
+    """As in runs, in a reader process that loads the plugins. Its errors are attributed to the plugin."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(installed_folder))))
     surroundings = {"JOINERY_DATABASE_URL": "postgresql:///none", "JOINERY_SECRET": "s" * 32}
     settings = read_settings({**surroundings, "JOINERY_PLUGINS": str(plugins)})
@@ -211,7 +211,7 @@ def test_it_reads_in_a_process_of_its_own(
 
 
 def build_request(folder: Path, content: bytes) -> ReadRequest:
-    """An order to read this as Acme's."""
+    """Return a request to read the content as Acme's."""
     path = folder / "snapshot"
     path.write_bytes(content)
     config = {"account": "demo"}
@@ -219,11 +219,11 @@ def build_request(folder: Path, content: bytes) -> ReadRequest:
 
 
 async def ignore_progress(_: int) -> None:
-    """Hear how far it is."""
+    """Ignore the progress."""
 
 
 def test_its_errors_are_classes_of_the_sdk(plugins: Path) -> None:
-    """It imports the kit as joinery_sdk, and a copy of that is installed too; still the classes are the host's."""
+    """It imports the SDK as joinery_sdk, of which a copy is also installed; still, the classes are the host's."""
     busy = StubResponse(status=429, headers={"Retry-After": "120"})
     with pytest.raises(FetchFailed) as waits:
         fetch_snapshot(load_connectors(plugins, FakeHttp(always=busy), release_version="1"))
@@ -235,7 +235,7 @@ def test_its_errors_are_classes_of_the_sdk(plugins: Path) -> None:
 
 
 def test_it_fetches_through_the_guarded_client(plugins: Path) -> None:
-    """Its host has a closed address here, so the client refuses it: the plugin has no other way out."""
+    """Its host has a forbidden address, which the client refuses: the plugin has no other network access."""
 
     async def lookup(host: str, port: int, family: Any) -> list[Any]:
         return [{"hostname": host, "host": "127.0.0.1", "port": port, "family": 2, "proto": 0, "flags": 0}]

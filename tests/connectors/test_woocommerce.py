@@ -1,4 +1,4 @@
-"""A WooCommerce shop as its REST API (wc/v3) is documented: pages, variations, units, keys, waits."""
+"""WooCommerce REST API (wc/v3) as documented: pages, variations, units, keys, wait times."""
 
 import json
 from base64 import b64encode
@@ -33,14 +33,14 @@ GREY: dict[str, Any] = {
 
 
 def build_stool(number: int) -> dict[str, Any]:
-    """A simple product."""
+    """Return a simple product."""
     return {"id": number, "type": "simple", "name": f"Stool {number}", "sku": f"ST-{number}", "price": "9.50", "regular_price": "9.50",
             "weight": "4", "dimensions": {"length": "", "width": "30", "height": "45"}, "manage_stock": "parent", "stock_quantity": 7,
             "stock_status": "onbackorder", "attributes": [], "images": [], "tags": [], "categories": []}  # fmt: skip
 
 
 class WooCommerceShop:
-    """A shop with one variable product and so many stools."""
+    """Shop with one variable product and a number of stools."""
 
     def __init__(self, stools: int = 230, **more: Any) -> None:
         self.products = [SOFA, *(build_stool(number) for number in range(1000, 1000 + stools))]
@@ -50,7 +50,7 @@ class WooCommerceShop:
         self.vendor = VendorServer(self._answer)
 
     def fetch(self, **more: Any) -> Any:
-        """Have the connector fetch and read."""
+        """Fetch and parse with the connector."""
         return self.vendor.fetch(SPEC, self.more.get("config", {}), CREDENTIALS, **more)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -119,7 +119,7 @@ def test_a_catalogue() -> None:
     "more", [{"uncounted": True}, {"drops_headers": True, "config": {"auth": "query"}}, {"busy": [7, 7, 0, 3]}]
 )
 def test_shops_that_differ(more: dict[str, Any]) -> None:
-    """No total among the headers; an Authorization header that never arrives; too many requests now and then."""
+    """Missing header with the total, removed Authorization header, occasional responses 429."""
     _, ((_, rows),), fetch = WooCommerceShop(**more).fetch()
     assert len(rows) == 232
     assert sum(fetch.slept) == pytest.approx(sum(more.get("busy", [])), abs=1)
@@ -178,7 +178,7 @@ FIELDS = "id%2Csku%2Ctype%2Cparent_id%2Cstock_status%2Cstock_quantity%2Cmanage_s
 
 
 class TestWooCommerce(ConnectorContract):
-    """What the kit promises of connectors."""
+    """Contract tests of the connector."""
 
     example = ConnectorExample(
         spec=SPEC,

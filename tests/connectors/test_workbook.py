@@ -1,4 +1,4 @@
-"""XLSX workbooks: what cells show, and nothing that a workbook would make us do."""
+"""XLSX workbooks: displayed values of cells, without formulas, links or macros."""
 
 import io
 import zipfile
@@ -14,21 +14,21 @@ Workbook: Any = pytest.importorskip("openpyxl").Workbook
 
 
 def build_workbook(fill: Callable[[Any], object]) -> bytes:
-    """A workbook whose first worksheet `fill` fills."""
+    """Return a workbook whose first worksheet `fill` fills."""
     book = Workbook()
     fill(book.active)
     return save_workbook(book)
 
 
 def save_workbook(book: Workbook) -> bytes:
-    """The workbook's bytes."""
+    """Return the bytes of the workbook."""
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
 
 
 def repack_workbook(content: bytes, **changed: bytes) -> bytes:
-    """The workbook with parts replaced or added: keys are names with __ for / and _ for a dot."""
+    """Return the workbook with parts replaced or added; keys are names with __ for / and _ for a dot."""
     buffer = io.BytesIO()
     names = {name.replace("__", "/").replace("_", "."): part for name, part in changed.items()}
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
@@ -46,7 +46,7 @@ def test_values_are_exact_text(reader: Any) -> None:
         sheet.append(["007", 4251090000000.0, 12.5, date(2026, 1, 2), datetime(2026, 1, 2, 3, 4), True, 0.0000001])
         sheet.append([101.0, "0012345678905", 1234567.89, None, None, False, 3])
 
-    headers, rows = reader.one(build_workbook(fill))
+    headers, rows = reader.read_table(build_workbook(fill))
     assert headers == ("SKU", "UPC", "Price", "Listed", "Updated", "Active", "Weight")
     assert rows == [
         (2, ["007", "4251090000000", "12.5", "2026-01-02", "2026-01-02 03:04:00", "TRUE", "0.0000001"]),
@@ -66,7 +66,7 @@ def test_formulas_yield_their_cached_values(reader: Any) -> None:
         b'<row r="2"><c r="A2" t="inlineStr"><is><t>A</t></is></c>'
         b'<c r="B2"><f>WEBSERVICE("http://169.254.169.254/")</f><v>42</v></c></row></sheetData></worksheet>'
     )
-    _, rows = reader.one(repack_workbook(build_workbook(fill), xl__worksheets__sheet1_xml=sheet))
+    _, rows = reader.read_table(repack_workbook(build_workbook(fill), xl__worksheets__sheet1_xml=sheet))
     assert rows == [(2, ["A", "42"])]
 
 
@@ -81,7 +81,7 @@ def test_external_links_are_not_followed(reader: Any) -> None:
         b'TargetMode="External" Target="http://127.0.0.1:9/secret.xlsx" Type="externalLinkPath"/></Relationships>'
     )
     parts = {"xl__externalLinks__externalLink1_xml": link, "xl__externalLinks___rels__x_rels": target}
-    _, rows = reader.one(repack_workbook(content, **parts))
+    _, rows = reader.read_table(repack_workbook(content, **parts))
     assert rows == [(2, ["A", "1"])]
 
 
@@ -95,7 +95,7 @@ def test_merged_headers(reader: Any) -> None:
         sheet.merge_cells("A2:A3")
         sheet.merge_cells("C2:E2")
 
-    headers, rows = reader.one(build_workbook(fill))
+    headers, rows = reader.read_table(build_workbook(fill))
     assert headers == ("SKU", "Name", "Carton Width", "Carton Depth", "Carton Height", "Price")
     assert rows == [(4, ["A", "Sofa", "1", "2", "3", "99"])]
 
@@ -106,7 +106,7 @@ def test_a_merged_title_is_not_a_group(reader: Any) -> None:
         sheet["B5"], sheet["C5"], sheet["D5"] = "A", "Sofa", 3
         sheet.merge_cells("B2:D2")
 
-    headers, rows = reader.one(build_workbook(fill))
+    headers, rows = reader.read_table(build_workbook(fill))
     assert headers == ("SKU", "Name", "Qty")
     assert rows == [(5, ["A", "Sofa", "3"])]
 
@@ -119,7 +119,7 @@ def test_formatted_rows_at_the_end(reader: Any) -> None:
             sheet.cell(row, 1).number_format = "0.00"
             sheet.cell(row, 2, " ")
 
-    assert reader.one(build_workbook(fill))[1] == [(2, ["A", "1"])]
+    assert reader.read_table(build_workbook(fill))[1] == [(2, ["A", "1"])]
 
 
 def test_worksheets(reader: Any) -> None:
@@ -150,7 +150,7 @@ def test_two_hundred_columns(reader: Any) -> None:
         sheet.append([f"Attribute {at}" for at in range(200)])
         sheet.append(list(range(200)))
 
-    headers, rows = reader.one(build_workbook(fill))
+    headers, rows = reader.read_table(build_workbook(fill))
     assert len(headers) == len(rows[0][1]) == 200
 
 

@@ -1,4 +1,4 @@
-"""XLS, XLSB and ODS are read as XLSX is: every sheet, exact cells, and no more than fits."""
+"""XLS, XLSB and ODS are read like XLSX: every sheet, exact cells, limited memory."""
 
 import struct
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def test_every_sheet_and_cell(reader: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_truncated_and_damaged_workbooks(reader: Any, kind: str) -> None:
-    """Whatever is missing or changed, there are rows or a sentence."""
+    """Any truncation or change yields rows or an error message."""
     whole = WRITERS[kind](SHEETS)
     for at in range(8, len(whole), max(1, len(whole) // 60)):
         for damaged in (whole[:at], whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :]):
@@ -57,7 +57,7 @@ def test_texts_repeated_in_open_documents(reader: Any) -> None:
 
 
 def test_repeated_trailing_blank_rows_are_ignored(reader: Any) -> None:
-    """Spreadsheet programs state a blank rest of the sheet as one row repeated a million times."""
+    """Spreadsheet programs write the blank rest of a sheet as one row repeated a million times."""
     sheet = {"A": [["SKU", "Qty"], ["A-1", 3]]}
     content = build_ods(sheet)
     assert reader(content)[0][1] == [(2, ["A-1", "3"])]
@@ -69,7 +69,7 @@ def test_a_record_longer_than_the_file_is_refused(reader: Any) -> None:
 
 
 def patch_bytes(content: bytes, at: int, piece: bytes) -> bytes:
-    """The content with a piece of it replaced."""
+    """Return the content with a part replaced."""
     return content[:at] + piece + content[at + len(piece) :]
 
 

@@ -1,4 +1,4 @@
-"""X12 846 and 832: separators by the envelope, items by their loops, and checks of counts and numbers."""
+"""X12 846 and 832: separators of the envelope, loops of items, and checks of counts and numbers."""
 
 import random
 from typing import Any
@@ -26,12 +26,12 @@ def build_interchange(
 
 
 def build_transaction(kind: str, *segments: str, number: str = "0001") -> str:
-    """A transaction with the count that its end states."""
+    """Return a transaction with the segment count."""
     return f"ST*{kind}*{number}~{''.join(f'{segment}~' for segment in segments)}SE*{len(segments) + 2}*{number}~"
 
 
 def read_rows(reader: Any, content: str | bytes, **config: Any) -> Records:
-    """Every row by its headers, without blanks."""
+    """Return every row by its headers, without blank cells."""
     return [
         {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
         for table, found in reader(content if isinstance(content, bytes) else content.encode(), **config)
@@ -141,13 +141,13 @@ def test_invalid_interchanges_are_refused(reader: Any, content: str, message: st
 
 
 def test_unpadded_elements_are_read(reader: Any) -> None:
-    """Some partners leave out the blanks that give the first segment its length."""
+    """Some partners omit the padding of the first segment."""
     content = build_interchange(STOCK).replace(" ", "")
     assert len(read_rows(reader, content)) == 6
 
 
 def test_damaged_at_random(reader: Any) -> None:
-    """Cut or changed anywhere, there are rows or a sentence; never another error."""
+    """Any truncation or change yields rows or an error message, never another error."""
     whole, chance = build_interchange(PRICES, STOCK).encode(), random.Random(5)
     for _ in range(400):
         at = chance.randrange(len(whole))

@@ -1,4 +1,4 @@
-"""Vendors' services on this machine, as their documentation describes them, reached through the guarded client."""
+"""Local servers of vendors' APIs as documented, requested through the guarded client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ Tables = list[tuple[Any, list[dict[str, Any]]]]
 
 @dataclass(slots=True)
 class VendorContext:
-    """A context over the guarded client; waiting is noted, and moves a clock instead of taking time."""
+    """Context with the guarded client; wait times advance a clock instead of blocking."""
 
     config: dict[str, Any]
     credentials: dict[str, Any] | None
@@ -28,29 +28,29 @@ class VendorContext:
     limits: Limits = field(default_factory=Limits)
     validators: Validators = field(default_factory=Validators)
     reports: list[Report] = field(default_factory=list)
-    slept_seconds: list[float] = field(default_factory=list)
-    waits: Callable[[float], None] = lambda _: None
+    slept: list[float] = field(default_factory=list)
+    waited: Callable[[float], None] = lambda _: None
 
     def score_header(self, _: Any) -> int:
-        """No header is known."""
+        """Know no header."""
         return 0
 
     def now(self) -> datetime:
-        """The time, with what was slept."""
+        """Return the time including wait times."""
         return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
-        """Note the wait."""
-        self.slept_seconds.append(seconds)
-        self.waits(seconds)
+        """Record the wait time."""
+        self.slept.append(seconds)
+        self.waited(seconds)
 
     def report(self, report: Report) -> None:
-        """Keep the report."""
+        """Record the report."""
         self.reports.append(report)
 
 
 class VendorServer:
-    """A server of one handler for every request; `fetch` fetches from it and reads the snapshot."""
+    """Server with one handler; `fetch` fetches from it and parses the snapshot."""
 
     def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
         self._handler = handler
@@ -59,7 +59,7 @@ class VendorServer:
     def fetch(
         self, spec: ConnectorSpec, config: dict[str, Any], credentials: dict[str, Any] | None, **more: Any
     ) -> tuple[bytes, Tables, VendorContext]:
-        """The snapshot, its tables with rows as dicts of what is not blank, and the context with reports and waits."""
+        """Return the snapshot, its tables with rows as dicts without blank cells, and the context with its records."""
         return asyncio.run(self._fetch(spec, config, credentials, more))
 
     async def _fetch(
@@ -89,7 +89,7 @@ class VendorServer:
 
 
 def read_tables(spec: ConnectorSpec, context: Any, snapshot: bytes) -> Tables:
-    """What a connector reads from a snapshot."""
+    """Return the tables of a snapshot."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Workbooks of the older and rarer kinds, each by a writer that shares nothing with what reads them."""
+"""Writers of older workbook formats, independent of the code that reads them."""
 
 import io
 import struct
@@ -14,7 +14,7 @@ Sheets = Mapping[str, Sequence[Sequence[object]]]
 
 
 def build_xls(sheets: Sheets) -> bytes:
-    """A workbook of Excel 97 to 2003 (BIFF8), by xlwt."""
+    """Return a workbook of Excel 97 to 2003 (BIFF8), by xlwt."""
     book = xlwt.Workbook()
     for name, rows in sheets.items():
         sheet = book.add_sheet(name)
@@ -28,7 +28,7 @@ def build_xls(sheets: Sheets) -> bytes:
 
 
 def build_ods(sheets: Sheets, **repeats: str) -> bytes:
-    """An OpenDocument spreadsheet, by odfpy; `repeats` are attributes of every cell of the last row of data."""
+    """Return an OpenDocument spreadsheet, by odfpy; `repeats` are attributes of every cell of the last data row."""
     book = OpenDocumentSpreadsheet()
     for name, rows in sheets.items():
         table = Table(name=name)
@@ -55,7 +55,7 @@ def _cell(value: object, repeats: Mapping[str, str]) -> TableCell:
 
 
 def build_record(kind: int, content: bytes = b"") -> bytes:
-    """A record of a binary workbook (MS-XLSB 2.1.4): its kind and size in bytes of seven bits."""
+    """Return a record of a binary workbook (MS-XLSB 2.1.4), with kind and size in bytes of seven bits."""
     head = bytes([kind]) if kind < 0x80 else bytes([kind & 0x7F | 0x80, kind >> 7])
     size = len(content)
     sizes = bytearray()
@@ -67,12 +67,12 @@ def build_record(kind: int, content: bytes = b"") -> bytes:
 
 
 def encode_text(value: str) -> bytes:
-    """A text of a binary workbook: its length in UTF-16 units, and these."""
+    """Encode a text of a binary workbook: its length in UTF-16 units, then the units."""
     return struct.pack("<I", len(value.encode("utf-16-le")) // 2) + value.encode("utf-16-le")
 
 
 def build_binary_sheet(rows: Sequence[Sequence[object]], *, first: int = 0) -> bytes:
-    """A worksheet of a binary workbook, its first row at `first`."""
+    """Return a worksheet of a binary workbook, whose first row is `first`."""
     out = build_record(129) + build_record(148, struct.pack("<4I", first, first + len(rows), 0, 99)) + build_record(145)
     for line, row in enumerate(rows, start=first):
         out += build_record(0, struct.pack("<I", line) + b"\0" * 13)
@@ -86,7 +86,7 @@ def build_binary_sheet(rows: Sequence[Sequence[object]], *, first: int = 0) -> b
 
 
 def build_xlsb(sheets: Sheets, *, first: int = 0) -> bytes:
-    """A binary workbook of Excel 2007 and later, written by its published format."""
+    """Return a binary workbook of Excel 2007 and later, written by its published format."""
     relations, bundles = "", b""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,1 +1,1 @@
-"""What is killed, cut off or full in the middle of work: afterwards everything is as if nothing had happened."""
+"""Crashes, disconnects and full disks in the middle of work leave no trace."""

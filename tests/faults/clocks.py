@@ -1,4 +1,4 @@
-"""A worker whose clock is stepped while it works: python -m tests.faults.clocks; SIGUSR1 puts it on, SIGUSR2 back."""
+"""Worker with a stepped clock: `python -m tests.faults.clocks`; SIGUSR1 sets it forward, SIGUSR2 back."""
 
 import asyncio
 import signal
@@ -12,11 +12,11 @@ from ports.clock import Clock
 from tests.support.memory.clock import SystemClock
 
 STEP = timedelta(seconds=40)
-"""Far less than the five minutes that receivers let signatures be off."""
+"""Far less than the five minutes that receivers tolerate in signatures."""
 
 
 class SteppedClock(SystemClock):
-    """The machine's clock, off by what it was stepped."""
+    """The machine's clock with an offset."""
 
     off = timedelta()
 
@@ -28,7 +28,7 @@ class SteppedClock(SystemClock):
 
 
 async def main() -> None:
-    """Work until told to stop."""
+    """Run the worker until it is stopped."""
     settings, clock, loop = read_settings(), SteppedClock(), asyncio.get_running_loop()
     configure_logging(settings.log_level)
     loop.add_signal_handler(signal.SIGUSR1, clock.step, STEP)

@@ -1,4 +1,4 @@
-"""A stage of its own: an API, and a patient worker with a short lease that takes over from those that die."""
+"""Service processes: an API, and a standby worker with a short lease that takes over from crashed workers."""
 
 import asyncio
 import signal
@@ -17,14 +17,14 @@ CRASH_POINTS = ("-m", "tests.faults.crash_points")
 
 @dataclass
 class FaultServices:
-    """The stage and its patient worker."""
+    """Service processes with a standby worker."""
 
     services: ServiceProcesses
     standby_worker: "subprocess.Popen[bytes]"
 
     @contextmanager
     def start_crashing_worker(self, place: str, number: str = "SIGKILL") -> Iterator["subprocess.Popen[bytes]"]:
-        """A worker with a trap, and nobody else at work meanwhile."""
+        """Start a worker that crashes at `place`; the standby worker is paused in the meantime."""
         self.standby_worker.send_signal(signal.SIGSTOP)
         try:
             yield self.services.start("trapped", (*CRASH_POINTS, "worker", place, number))
@@ -32,13 +32,13 @@ class FaultServices:
             self.standby_worker.send_signal(signal.SIGCONT)
 
     def create_organisation(self) -> Tenancy:
-        """A new one."""
+        """Create an organisation."""
         return self.services.create_organisation()
 
 
 @pytest.fixture(scope="session")
 def fault_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServices]:
-    """The stage, running."""
+    """Run the service processes."""
     services = ServiceProcesses(asyncio.run(fresh_database("faults")), tmp_path_factory.mktemp("faults"))
     try:
         patient = services.start("patient", (*CRASH_POINTS, "worker"))

@@ -57,21 +57,21 @@ vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
 
 @dataclass
 class CrashPoint:
-    """Springs once, at its place."""
+    """Crash of the process at one place, once."""
 
     place: str
     signal_number: signal.Signals = signal.SIGKILL
     chunks: int = 0
 
     def reach(self, place: str) -> None:
-        """The process came by this place."""
+        """Crash if this is the place."""
         if place == self.place:
             self.place = "none"
             os.kill(os.getpid(), self.signal_number)
 
 
 class _Wrapper:
-    """Something of which only some verbs are looked at."""
+    """Wrapper that overrides some methods."""
 
     def __init__(self, inner: Any, trap: CrashPoint) -> None:
         self._inner, self._trap = inner, trap
@@ -81,7 +81,7 @@ class _Wrapper:
 
 
 class CrashingRunStore(_Wrapper):
-    """A run store that notes in which stage the transaction leaves the run."""
+    """Run store that records the stage in which the transaction leaves the run."""
 
     stage = ""
 
@@ -91,7 +91,7 @@ class CrashingRunStore(_Wrapper):
 
 
 class CrashingJobStore(_Wrapper):
-    """A job store with traps before the commit."""
+    """Job store with crash points before the commit."""
 
     runs: CrashingRunStore
     ending = False
@@ -109,7 +109,7 @@ class CrashingJobStore(_Wrapper):
 
 
 class CrashingUnitOfWork(_Wrapper):
-    """Units of work with traps around their commits."""
+    """Units of work with crash points around their commits."""
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
@@ -136,7 +136,7 @@ class CrashingUnitOfWork(_Wrapper):
 
 
 class CrashingObjectStore(_Wrapper):
-    """Objects with traps half way through one, and around writing one."""
+    """Object store with crash points during a read, and around a write."""
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         async for chunk in self._inner.read(key):
@@ -162,7 +162,7 @@ class CrashingObjectStore(_Wrapper):
 
 
 class CrashingConnectors(_Wrapper):
-    """Connectors with a trap some rows into a table."""
+    """Connectors with a crash point after some rows of a table."""
 
     def parse_tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
         for table in self._inner.parse_tables(*given, **named):
@@ -176,7 +176,7 @@ class CrashingConnectors(_Wrapper):
 
 
 async def run_worker(container: Dependencies, settings: Settings, trap: CrashPoint) -> None:
-    """A worker as the service runs it, with a short lease."""
+    """Run a worker with a short lease."""
     limit_arq_logging()
     run_execution = execution.RunExecution(
         CrashingUnitOfWork(container[UnitOfWork], trap), container[InstalledConnectors], CrashingObjectStore(container[StoredObjects], trap),
@@ -193,14 +193,14 @@ async def run_worker(container: Dependencies, settings: Settings, trap: CrashPoi
 
 
 async def run_api(container: Dependencies, settings: Settings, trap: CrashPoint) -> None:
-    """The API process."""
+    """Run the API process."""
     container[UnitOfWork] = CrashingUnitOfWork(container[UnitOfWork], trap)
     container[StoredObjects] = CrashingObjectStore(container[StoredObjects], trap)
     await serve(container, settings)
 
 
 async def main(what: str, place: str = "none", number: str = "SIGKILL") -> None:
-    """Run the process that was asked for."""
+    """Run the requested process."""
     settings = read_settings()
     configure_logging(settings.log_level)
     trap = CrashPoint(place, signal.Signals[number])

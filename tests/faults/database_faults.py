@@ -1,4 +1,4 @@
-"""A server to be struck with the whole service on it: three organisations, their writers, followers and receivers.
+"""Faults of a database server under the whole service: three organisations with writers, followers and receivers.
 
 The first has nothing to do with others, the second publishes all that it writes, the third may read what that is.
 """
@@ -33,13 +33,13 @@ SELECT org, position, id, type, subject, version, coalesce(owner, org) FROM even
 """
 _PROCESSES = ("api", "worker", "scheduler")
 SETTLE_SECONDS = 45.0
-"""Seconds for which nothing comes any more, once nothing is struck: what is missing then does not come."""
+"""Seconds without events after the last fault, after which missing events count as lost."""
 RECEIVER_BEHAVIOURS: Final[Sequence[Mapping[str, Any]]] = ({}, {"status": 500, "times": 1, "share": 0.02})
 
 
 @dataclass
 class DatabaseFaultScenario:
-    """The parts, and how often each was struck."""
+    """Service processes and servers, with the number of faults of each kind."""
 
     server: PostgresServer
     services: ServiceProcesses
@@ -48,10 +48,10 @@ class DatabaseFaultScenario:
     fault_counts: Counter[str] = field(default_factory=Counter)
     endpoints: dict[str, list[EndpointClient]] = field(default_factory=dict)
     lost_events: set[str] = field(default_factory=set)
-    """Events that were in a log before the database went back."""
+    """Events that were in a log before the restore of the database."""
 
     def start(self, receiver: ReceiverClient, behaviours: Sequence[Mapping[str, Any]]) -> None:
-        """Start the service, and make the organisations."""
+        """Start the service, and create the organisations."""
         self.start_processes()
         self.tenancies = [self.services.create_organisation(livemode=False) for _ in range(3)]
         _, publisher, reader = self.tenancies
@@ -82,18 +82,18 @@ class DatabaseFaultScenario:
         self.services.stop(*self.processes.values())
 
     def fetch_log(self) -> list[LoggedEvent]:
-        """Every event of every log, in its order."""
+        """Return every event of every log in order."""
         return [LoggedEvent(*row) for row in self.server.fetch_rows(_LOG)]
 
     def find_violations(self) -> list[str]:
-        """What is wrong by now; what is only late goes away by itself."""
+        """Return the current violations; delays resolve themselves."""
         lasts = dict(self.server.fetch_rows("SELECT org, last FROM event_logs WHERE NOT livemode"))
         return find_violations(
             self.fetch_log(), lasts, self.writers, self.followers, self.endpoints, self.receiver, self.lost_events
         )
 
     def wait_for_consistency(self) -> list[str]:
-        """The same, once all had time to get everything: as long as anything comes, one waits."""
+        """Wait while events still arrive; return the remaining violations."""
         heard, until = -1, 0.0
         while True:
             found = self.find_violations()
@@ -104,11 +104,11 @@ class DatabaseFaultScenario:
             time.sleep(1)
 
     def _count_received(self) -> int:
-        """How much was told so far."""
+        """Return the number of received events and deliveries."""
         return self.receiver.count_deliveries() + sum(len(life) for one in self.followers for life in one.lives)
 
     def inject_fault(self, dice: random.Random) -> None:
-        """Something happens to the database, and now and then to one of the service's processes."""
+        """Inject a random fault into the database, and sometimes into a service process."""
         faults: dict[str, tuple[int, Callable[[random.Random], None]]] = {
             "server killed": (3, self._kill_server),
             "postmaster killed alone": (2, self._kill_postmaster),
@@ -155,7 +155,7 @@ class DatabaseFaultScenario:
         self.fault_counts[name + " killed"] += 1
 
     def format_totals(self) -> Iterator[str]:
-        """How much of everything there was."""
+        """Yield lines with the totals."""
         for tenant, book in self.writers.records.items():
             yield (
                 f"{tenant.org}: {len(book.acknowledged):,} events acknowledged, {len(book.recovered):,} broken off and there, "
@@ -170,7 +170,7 @@ class DatabaseFaultScenario:
 
     @contextmanager
     def freeze_processes(self, *names: str) -> Iterator[None]:
-        """These processes do nothing meanwhile."""
+        """Pause the processes."""
         for name in names:
             self.processes[name].send_signal(signal.SIGSTOP)
         try:
@@ -180,7 +180,7 @@ class DatabaseFaultScenario:
                 self.processes[name].send_signal(signal.SIGCONT)
 
     def record_restore(self, before: Sequence[LoggedEvent]) -> None:
-        """The database is what it was once: the writers, at rest, go on from there, and others' books are corrected."""
+        """Record that the database was restored: paused writers continue from there, and records of others are corrected."""
         log = self.fetch_log()
         self.lost_events |= {one.id for one in before} - {one.id for one in log}
         for tenancy in self.tenancies:
@@ -188,7 +188,7 @@ class DatabaseFaultScenario:
             self.writers.restart(tenancy.tenant, own)
 
     def wait_for_events(self, count: int, within: float = 60) -> None:
-        """Wait until so many more events of each organisation are acknowledged."""
+        """Wait until `count` more events of each organisation are acknowledged."""
         before = self.writers.count_acknowledged
         wait_until(
             lambda: all(now >= before[tenant] + count for tenant, now in self.writers.count_acknowledged.items()),
@@ -199,7 +199,7 @@ class DatabaseFaultScenario:
 
 @contextmanager
 def run_scenario(behaviours: Sequence[Mapping[str, Any]] = RECEIVER_BEHAVIOURS) -> Iterator[DatabaseFaultScenario]:
-    """All of it, with nobody writing or reading yet; each organisation has receivers that behave so."""
+    """Run the scenario without writers and readers; each organisation has receivers with the behaviours."""
     home = Path(tempfile.mkdtemp(prefix="jk", dir="/tmp"))
     home.chmod(0o755)
     server = PostgresServer(home)

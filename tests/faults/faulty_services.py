@@ -1,4 +1,4 @@
-"""A stage of which every part can be struck: workers, API, PostgreSQL, Valkey, clocks."""
+"""Service processes and servers that can fail: workers, API, PostgreSQL, Valkey, clocks."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ WORKERS = 2
 
 @dataclass
 class FaultyServices:
-    """The parts, and how often each was struck."""
+    """Service processes and servers, with the number of faults of each kind."""
 
     services: ServiceProcesses
     postgres: Postgres
@@ -49,12 +49,12 @@ class FaultyServices:
         return self.services.start(f"worker-{number}", WORKER)
 
     def fetch_rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """What the database holds, by the superuser's eyes."""
+        """Return rows of the database, read as superuser."""
         with psycopg.connect(self.postgres.build_url(role="postgres"), autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
 
     def inject_fault(self, dice: random.Random) -> None:
-        """Something happens to one of the parts."""
+        """Inject a random fault into one of the components."""
         faults: dict[str, Callable[[random.Random], None]] = {
             "worker killed": self._kill_worker,
             "worker frozen": self._freeze_worker,
@@ -91,7 +91,7 @@ class FaultyServices:
             self.workers[number].send_signal(dice.choice((signal.SIGUSR1, signal.SIGUSR2)))
 
     def _handles_signals(self, number: int) -> bool:
-        """Whether the worker has its handlers by now; before, the signals would end it."""
+        """Return whether the worker has installed its signal handlers; before, the signals would end it."""
         status = Path(f"/proc/{self.workers[number].pid}/status").read_text("ascii")
         caught = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt"))
         return bool(caught >> (signal.SIGUSR1 - 1) & 1 and caught >> (signal.SIGUSR2 - 1) & 1)
@@ -120,7 +120,7 @@ class FaultyServices:
 
 @contextmanager
 def run_faulty_services() -> Iterator[FaultyServices]:
-    """Servers of its own, and the processes on them."""
+    """Run servers and the service processes on them."""
     home = Path(tempfile.mkdtemp(prefix="jg", dir="/tmp"))
     home.chmod(0o755)
     postgres, valkey = Postgres(home), Valkey(home)

@@ -1,4 +1,4 @@
-"""Followers of every kind that keep at it: what each received in each life, and whether any response was untrue."""
+"""Followers of every kind, with the events received in each life and false responses."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 0.1
 
 
 class FollowedEvent(NamedTuple):
-    """An event as a follower met it."""
+    """An event as received by a follower."""
 
     id: str
     org: str
@@ -35,7 +35,7 @@ class FollowedEvent(NamedTuple):
 
 @dataclass
 class Follower:
-    """One that follows what a tenant sees. A life ends when the follower is told that it would miss something (410)."""
+    """Follower of a tenant's events. A life ends with the response that events are missing (410)."""
 
     kind: str
     tenancy: Tenancy
@@ -43,16 +43,16 @@ class Follower:
     lives: list[list[FollowedEvent]] = field(default_factory=lambda: [[]])
     disconnects: int = 0
     unexpected_errors: list[str] = field(default_factory=list)
-    """Answers that nobody is to get."""
+    """Unexpected responses."""
     false_responses: list[str] = field(default_factory=list)
-    """`caught_up`, and something acknowledged before was missing."""
+    """Responses with `caught_up` although an acknowledged event was missing."""
     caught_up: int = 0
     _seen: set[str] = field(default_factory=set)
     _checked: tuple[int, int] = (0, 0)
 
     @property
     def received(self) -> list[FollowedEvent]:
-        """In its present life."""
+        """Return the events of the current life."""
         return self.lives[-1]
 
     def record_events(self, events: Sequence[FollowedEvent]) -> None:
@@ -61,17 +61,17 @@ class Follower:
         self._seen.update(event.id for event in events)
 
     def restart(self) -> None:
-        """Its cursor is of no use any more."""
+        """Begin a new life after the cursor has expired."""
         self.lives.append([])
         self._seen, self._checked = set(), (0, 0)
 
     def get_acknowledged(self) -> tuple[list[str], int]:
-        """What is acknowledged so far: all of it belongs to what is told as `caught_up` from now on."""
+        """Return the acknowledged events, which must precede every later `caught_up`."""
         ids = self.write_records[self.tenancy.tenant].acknowledged
         return ids, len(ids)
 
     def check_caught_up(self, known: tuple[list[str], int]) -> None:
-        """It was told that this was all."""
+        """Check that all events known before `caught_up` were received."""
         ids, count = known
         which, checked = self._checked
         missing = [id_ for id_ in ids[checked if which == id(ids) else 0 : count] if id_ not in self._seen]
@@ -81,18 +81,18 @@ class Follower:
             self.false_responses.append(f"{self.kind}: caught up without {len(missing)} of {count} events")
 
     async def wait_to_reconnect(self) -> None:
-        """Come again after a moment."""
+        """Wait before reconnecting."""
         self.disconnects += 1
         await asyncio.sleep(_RETRY_SECONDS)
 
     async def run(self, thread: "FollowerThread") -> None:
-        """Until cancelled."""
+        """Follow until cancelled."""
         raise NotImplementedError
 
 
 @dataclass
 class PageFollower(Follower):
-    """Page after page; with `wait`, by long polls."""
+    """Follower that requests pages; with `wait`, by long polls."""
 
     query: dict[str, str] = field(default_factory=dict)
     cursor: str | None = None
@@ -107,7 +107,7 @@ class PageFollower(Follower):
                     await self.wait_to_reconnect()
 
     async def _page(self, session: aiohttp.ClientSession) -> bool:
-        """Whether there may be more at once."""
+        """Request a page; return whether more may be available at once."""
         known, query = self.get_acknowledged(), self.query | ({"cursor": self.cursor} if self.cursor else {})
         async with session.get("/v1/changes", params=query) as answer:
             content = await answer.read()
@@ -133,7 +133,7 @@ class PageFollower(Follower):
 
 @dataclass
 class StreamFollower(Follower):
-    """Server-sent events, again and again from the last id."""
+    """Follower of server-sent events, which reconnects with the last ID."""
 
     cursor: str | None = None
     reasons: list[str] = field(default_factory=list)
@@ -149,7 +149,7 @@ class StreamFollower(Follower):
                 await self.wait_to_reconnect()
 
     async def _begin(self, session: aiohttp.ClientSession) -> None:
-        """A cursor of the log's beginning, behind one event at most."""
+        """Obtain a cursor at the beginning of the log, after at most one event."""
         async with session.get("/v1/changes", params={"limit": "1"}) as answer:
             page = json.loads(await answer.read())
         if answer.status == 200:
@@ -193,7 +193,7 @@ class StreamFollower(Follower):
 
 @dataclass
 class TailerFollower(Follower):
-    """Subscriptions of the LogTailer of this process, as streams and deliveries hold them."""
+    """Follower by subscriptions of the LogTailer in this process."""
 
     position: FeedPosition | None = None
 
@@ -217,7 +217,7 @@ class TailerFollower(Follower):
 
 
 def create_followers(tenancy: Tenancy, write_records: Mapping[Any, WriteRecord]) -> list[Follower]:
-    """One of each kind."""
+    """Create one follower of each kind."""
     return [
         PageFollower("pages", tenancy, write_records, query={"limit": "50"}),
         PageFollower("pages of few", tenancy, write_records, query={"limit": "17", "types": "offer.created"}),
@@ -229,7 +229,7 @@ def create_followers(tenancy: Tenancy, write_records: Mapping[Any, WriteRecord])
 
 @dataclass
 class FollowerThread:
-    """All of them, in a thread of their own, as long as the context lasts."""
+    """Thread that runs the followers."""
 
     followers: Sequence[Follower]
     env: Mapping[str, str]
@@ -243,19 +243,19 @@ class FollowerThread:
 
     @property
     def service(self) -> ChangesService:
-        """The change feed in this process."""
+        """The change feed service in this process."""
         assert self._service is not None
         return self._service
 
     def create_session(self, tenancy: Tenancy) -> aiohttp.ClientSession:
-        """A client of the API."""
+        """Create a client session for the API."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=60)
         headers = {"Authorization": f"Bearer {tenancy.api.secret}"}
         return aiohttp.ClientSession(f"http://127.0.0.1:{self.port}", headers=headers, timeout=timeout)
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """Read until the context is left."""
+        """Run the followers until the context ends."""
         thread = threading.Thread(target=lambda: asyncio.run(self._run_followers()), name="followers")
         thread.start()
         try:
@@ -267,7 +267,7 @@ class FollowerThread:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Nobody reads, or is told anything, in the meantime."""
+        """Pause all followers."""
         self._is_resumed.clear()
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._block)

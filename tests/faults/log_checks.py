@@ -1,4 +1,4 @@
-"""Holds what writers, followers and receivers know against the logs: one line for everything that is wrong."""
+"""Comparison of writers, followers and receivers with the logs, one line per violation."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from tests.support.webhook_endpoints import EndpointClient
 
 
 class LoggedEvent(NamedTuple):
-    """An event as it stands in a log."""
+    """An event in a log."""
 
     org: str
     position: int
@@ -33,7 +33,7 @@ def find_violations(
     receiver: ReceiverClient,
     lost_events: Collection[str] = (),
 ) -> list[str]:
-    """What is wrong; some of it may only be late. `lost` are events that were there before the database went back."""
+    """Return the violations, some of which may be delays. `lost_events` existed before the restore of the database."""
     logs: dict[str, list[LoggedEvent]] = {org: [] for org in (*endpoints, NETWORK)}
     for one in log:
         logs[one.org].append(one)
@@ -48,7 +48,7 @@ def find_violations(
 def _select_visible(
     org: str, logs: Mapping[str, Sequence[LoggedEvent]], publishers: set[str], holder: str
 ) -> list[LoggedEvent]:
-    """One's own log; for the holder of a licence also the network's."""
+    """Return the organisation's own events; for the holder of a licence also those of the network."""
     return [*logs[org], *(logs[NETWORK] if org == holder and org not in publishers else ())]
 
 
@@ -101,7 +101,7 @@ def _check_follower(follower: Follower, visible: Sequence[LoggedEvent]) -> list[
 
 
 def find_mixed_lives(follower: Follower, before: Sequence[LoggedEvent]) -> list[str]:
-    """Lives that ended when the database had gone back, and received anything else than the log of before."""
+    """Return violations of lives that ended with the restore but received other events than the previous log."""
     org = follower.tenancy.tenant.org
     ids = {True: [one.id for one in before if one.org == org], False: [one.id for one in before if one.org == NETWORK]}
     if follower.kind == "pages of few":
@@ -125,7 +125,7 @@ def _check_receivers(
     receiver: ReceiverClient,
     lost_events: Collection[str],
 ) -> list[str]:
-    """They got everything in order, and what was lost later perhaps."""
+    """Check that receivers got everything in order; events lost later are ignored."""
     paths = {hook.path: [one.id for one in expected[org]] for org, some in endpoints.items() for hook in some}
     report = reconcile(paths, [one for one in receiver.deliveries(*paths) if one.id not in lost_events])
     return [] if report.is_clean else [f"receivers: {report}"]

@@ -1,4 +1,4 @@
-"""A worker that tells how long its event loop paused: `python -m tests.faults.monitored_worker WHAT REPORT`.
+"""Worker that reports pauses of its event loop: `python -m tests.faults.monitored_worker WHAT REPORT`.
 
 WHAT is `worker`, `in-loop` (a worker that reads feeds on its own loop, to see that the watch sees it) or `idle` (a loop
 without work). The file REPORT holds the longest pause in seconds since the process was last sent SIGUSR1.
@@ -29,18 +29,18 @@ INTERVAL = 0.01
 
 
 class LoopMonitor:
-    """How long the loop was away."""
+    """Monitor of pauses of the event loop."""
 
     def __init__(self, report: Path) -> None:
         self._report, self._longest = report, 0.0
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset the longest pause."""
         self._longest = 0.0
         self._report.write_text("0")
 
     async def watch(self) -> None:
-        """Look every ten milliseconds, for good."""
+        """Measure every ten milliseconds until cancelled."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, self.reset)
         self.reset()
         while True:
@@ -53,7 +53,7 @@ class LoopMonitor:
 
 
 class InLoopFeedReader(MemoryFeedReader):
-    """FeedReader that works on the loop."""
+    """FeedReader that blocks the event loop."""
 
     async def spool(self, on_progress: ProgressCallback) -> SpoolResult:
         return self._reader.spool()
@@ -69,7 +69,7 @@ class InLoopFeedReader(MemoryFeedReader):
 
 
 class InLoopFeedReaders(MemoryFeedReaders):
-    """FeedReaderFactory."""
+    """FeedReaderFactory in the test's process."""
 
     @asynccontextmanager
     async def open(self, request: ReadRequest) -> AsyncIterator[MemoryFeedReader]:
@@ -83,7 +83,7 @@ def _read_in_loop(container: Dependencies) -> None:
 
 
 async def main(what: str, report: str) -> None:
-    """Run it, and watch."""
+    """Run the worker with the monitor."""
     watch = asyncio.create_task(LoopMonitor(Path(report)).watch())
     if what == "idle":
         await watch

@@ -1,4 +1,4 @@
-"""A PostgreSQL server to be killed in every way there is, copied while it runs, and put back to what it was."""
+"""PostgreSQL server that can be killed, backed up while it runs, and restored."""
 
 import asyncio
 import contextlib
@@ -26,9 +26,9 @@ SELECT pid FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname = current_database()
 """
 UNFLUSHED = ("commit_delay = 100000", "commit_siblings = 0")
-"""A commit waits for a tenth of a second before it is written: who is killed meanwhile has not committed."""
+"""A commit waits for a tenth of a second before it is written: a backend killed meanwhile has not committed."""
 FLUSHED = ("synchronous_standby_names = 'nobody'",)
-"""A commit is written, and then waits for a standby that never comes: who is killed meanwhile has committed."""
+"""A commit is written and then waits for a missing standby: a backend killed meanwhile has committed."""
 _COMMITTING = {
     UNFLUSHED: _CLIENTS + " AND state = 'active' AND query = 'COMMIT' AND wait_event IS DISTINCT FROM 'SyncRep'",
     FLUSHED: _CLIENTS + " AND state = 'active' AND query = 'COMMIT' AND wait_event = 'SyncRep'",
@@ -36,7 +36,7 @@ _COMMITTING = {
 
 
 class PostgresServer:
-    """One data directory and whatever serves it."""
+    """One data directory and its server."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -45,19 +45,19 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Where the service connects."""
+        """The URL for the service."""
         return self._postgres.build_url()
 
     def start(self) -> None:
-        """Start it; what a crash left behind is recovered first."""
+        """Start the server, which recovers from a crash first."""
         self._process = asyncio.run(self._postgres.start())
 
     def stop(self) -> None:
-        """Shut it down."""
+        """Stop the server."""
         asyncio.run(self._postgres.stop())
 
     def kill(self, *, whole: bool = True) -> None:
-        """SIGKILL the postmaster and its children, or it alone: then they find out by themselves."""
+        """SIGKILL the postmaster and its children, or the postmaster only."""
         assert self._process is not None
         pids = [*list_descendants(self._process.pid)] if whole else []
         self._process._popen.kill()
@@ -67,20 +67,20 @@ class PostgresServer:
         wait_until(lambda: self._process is None or self._process.get_exit_code() is not None, "the server is gone")
 
     def fetch_rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """What the database holds, by the superuser's eyes."""
+        """Return rows of the database, read as superuser."""
         with psycopg.connect(self._postgres.build_url(role="postgres"), autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
     def kill_backend(self, dice: random.Random) -> bool:
-        """SIGKILL one that serves a client, whatever it does; answers whether there was any."""
+        """SIGKILL a backend with a client; return whether there was one."""
         pids = [pid for (pid,) in self.fetch_rows(_CLIENTS)]
         if pids:
             os.kill(dice.choice(pids), signal.SIGKILL)
         return bool(pids)
 
     def pause_commit(self, place: Sequence[str]) -> int | None:
-        """A backend that is in COMMIT, before it is written or behind: it is made to stay there a little."""
+        """Pause a commit before or after its write; return the backend's process ID."""
         self.change_settings(*place)
         until = time.monotonic() + 10
         while time.monotonic() < until:
@@ -90,13 +90,13 @@ class PostgresServer:
         return None
 
     def change_settings(self, *settings: str) -> None:
-        """Change settings of the running server; none puts all of them back."""
+        """Change settings of the running server; without arguments, reset all."""
         for setting in settings or ("",):
             self.fetch_rows(f"ALTER SYSTEM SET {setting}" if setting else "ALTER SYSTEM RESET ALL")
         self.fetch_rows("SELECT pg_reload_conf()")
 
     def reset_settings(self) -> None:
-        """Once it answers again, put every setting back."""
+        """Wait until the server responds, and reset all settings."""
 
         def answers() -> bool:
             try:
@@ -108,7 +108,7 @@ class PostgresServer:
         wait_until(answers, "the server answers", within=60, every=0.05)
 
     def back_up(self, path: Path) -> None:
-        """A base backup of the running server, as operators make it."""
+        """Create a base backup of the running server."""
         cluster = PostgresCluster(self.home / "postgres")
         sockets = parse_qs(urlsplit(self.url).query)["host"][0]
         command = [
@@ -125,7 +125,7 @@ class PostgresServer:
         subprocess.run(command, check=True, env=build_postgres_environment(), capture_output=True, timeout=120)
 
     def restore(self, path: Path, *, recovering: bool) -> None:
-        """The backup's files in the place of the killed server's. `recovering`: as out of an archive, on a timeline of its own."""
+        """Replace the files of the killed server by the backup. `recovering`: as from an archive, on a new timeline."""
         data = self.home / "postgres"
         owner = data.stat()
         shutil.rmtree(data)
@@ -138,5 +138,5 @@ class PostgresServer:
             os.chown(entry, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
     def kill_process(self, pid: int) -> None:
-        """SIGKILL one of its processes."""
+        """SIGKILL a process of the server."""
         os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a source's data came to, without ids and times: two sources fed alike must come to the same."""
+"""The data of a source without IDs and times, which is equal for sources with equal files."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ WHERE e.source = %(source)s ORDER BY e.position
 
 
 def load_state(services: ServiceProcesses, source: str) -> dict[str, Any]:
-    """Everything that lies in the database because of the source."""
+    """Return all rows of the source."""
     return {
         "products": [
             _remove_source(_parse_columns(row, 5, 6), source) for row in services.fetch_rows(_PRODUCTS, source=source)
@@ -50,7 +50,7 @@ def load_state(services: ServiceProcesses, source: str) -> dict[str, Any]:
 
 
 def load_events(services: ServiceProcesses, source: str) -> dict[str, list[Any]]:
-    """The events of each subject in their order."""
+    """Return the events of each subject in order."""
     found: dict[str, list[Any]] = {}
     for subject, kind, version, body in services.fetch_rows(_EVENTS, source=source):
         data = _remove_times(json.loads(body)["data"])
@@ -60,7 +60,7 @@ def load_events(services: ServiceProcesses, source: str) -> dict[str, list[Any]]
 
 
 def _remove_source(row: list[Any], source: str) -> list[Any]:
-    """The row without the source's id, which stands in the terms of its category paths."""
+    """Return the row without the source's ID, which the terms of category paths contain."""
     return [
         [one.replace(source, "") if isinstance(one, str) else one for one in value]
         if isinstance(value, list)
@@ -70,7 +70,7 @@ def _remove_source(row: list[Any], source: str) -> list[Any]:
 
 
 def _parse_columns(row: tuple[Any, ...], *columns: int) -> list[Any]:
-    """The row with these columns as timeless JSON."""
+    """Return the row with the columns as JSON without times."""
     return [_remove_times(json.loads(value)) if at in columns and value else value for at, value in enumerate(row)]
 
 

@@ -1,4 +1,4 @@
-"""`joinery backup` while everything is at work, and `joinery restore` into an empty place: the same service again."""
+"""`joinery backup` of a running service, and `joinery restore` into an empty database return the same service."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ _BARE |= {"PYTHONPATH": str(ROOT), "JOINERY_PLUGINS": str(ROOT / "plugins.toml")
 
 
 def run_command(*words: object, **env: str) -> Any:
-    """What a command that goes well answers."""
+    """Run a command, which must succeed; return its JSON."""
     done = run_joinery(*words, "--json", env=_BARE | env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -39,7 +39,7 @@ def run_command(*words: object, **env: str) -> Any:
 
 @contextmanager
 def run_up(data: Path) -> Iterator[int]:
-    """`joinery up` on the directory; answers its port."""
+    """Run `joinery up` on the directory; return its port."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "entrypoints.cli.main", "up", "--data-dir", str(data), "--port", str(port)],
@@ -56,7 +56,7 @@ def run_up(data: Path) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    """A short path, for sockets, which the database's user may enter."""
+    """Create a folder with a short path for sockets, which the database's user can enter."""
     made = Path(tempfile.mkdtemp(prefix="jb", dir="/tmp"))
     made.chmod(0o755)
     yield made
@@ -65,7 +65,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def backed_up_service(home: Path) -> Iterator[dict[str, Any]]:
-    """A service with a quiet and a busy organisation, which goes on writing while a backup is made."""
+    """Back up a service with an idle and a busy organisation, which writes during the backup."""
     data = home / "first"
     with run_up(data) as port:
         keys = {}
@@ -114,7 +114,7 @@ def backed_up_service(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_everything(api: ApiClient) -> dict[str, Any]:
-    """What a quiet organisation is answered."""
+    """Return the responses for the idle organisation."""
     paths = ("/v1/sources", "/v1/products", "/v1/offers", "/v1/changes")
     found = {path: api.get(path, limit=100) for path in paths}
     found["/v1/changes"] = found["/v1/changes"]["data"]
@@ -174,7 +174,7 @@ def test_a_restore_returns_the_same_service(backed_up_service: dict[str, Any], h
 
 
 def _assert_consistent_moment(api: ApiClient) -> None:
-    """Offers are at the last version in the log, and none is missing or doubled: the backup's tables are of one moment.
+    """Check that offers have the last version of the log: the tables of the backup are from one moment.
 
     What was queued in that moment goes on, so its end is waited for; it would double a version, or leave one out.
     """
@@ -196,7 +196,7 @@ def _assert_consistent_moment(api: ApiClient) -> None:
 
 
 def _assert_protected(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
-    """Row-level security is in force, rows lie in the partitions of their days, and processes have their rights."""
+    """Check row-level security, partitions by day and permissions of processes."""
     secured = "SELECT count(*), count(*) FILTER (WHERE relforcerowsecurity) FROM pg_class WHERE relrowsecurity"
     [(tables, forced)] = owner.execute(secured).fetchall()
     assert tables == forced > 15

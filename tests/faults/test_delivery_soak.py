@@ -1,4 +1,4 @@
-"""Deliveries and feed while everything is struck down in turn: nothing is lost, nothing overtakes.
+"""Deliveries and feed during faults of all components: nothing is lost or reordered.
 
 `SOAK_SECONDS` is how long (60 unless it is set), `SOAK_SEED` which dice.
 """
@@ -32,17 +32,17 @@ from tests.support.webhook_endpoints import EndpointClient, create_endpoint, run
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 SETTLE_SECONDS = 180.0
-"""Seconds within which everything has arrived once nothing is struck any more."""
+"""Seconds after the last fault within which everything has arrived."""
 ORGANISATIONS = 2
 
 
 class _Rollback(Exception):
-    """A transaction that is rolled back."""
+    """Causes the rollback of a transaction."""
 
 
 @dataclass
 class EventLoad:
-    """Appends as long as it is told to, in a thread of its own, with slow commits and rollbacks; others read meanwhile."""
+    """Thread that appends events with slow commits and rollbacks, and readers."""
 
     tenancies: list[Tenancy]
     env: dict[str, str]
@@ -58,7 +58,7 @@ class EventLoad:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """Append and read for as long as the context lasts; reading goes on until `end`."""
+        """Append and read until the context ends; reading continues until `end`."""
         thread = threading.Thread(target=lambda: asyncio.run(self._run_load()))
         thread.start()
         try:
@@ -71,7 +71,7 @@ class EventLoad:
             raise self.failure
 
     def stop_appending(self) -> None:
-        """From now on there is only reading."""
+        """Stop appending; readers continue."""
         self._stop.set()
 
     async def _run_load(self) -> None:
@@ -112,7 +112,7 @@ class EventLoad:
             await asyncio.sleep(dice.random() * 0.15)
 
     async def _committed(self, container: Dependencies, tenancy: Tenancy, id: str) -> bool:
-        """Whether the transaction with this event was committed after all; asked until there is an answer."""
+        """Return whether the transaction with this event was committed; retried until the database responds."""
         while True:
             try:
                 async with container[Pool].connect_to_tenant(tenancy.tenant) as link:
@@ -135,7 +135,7 @@ def _fetch_logged_events(faulty_services: FaultyServices, tenancy: Tenancy) -> l
 
 
 def _list_open_deliveries(faulty_services: FaultyServices, receiver: ReceiverClient) -> Iterator[str]:
-    """What is still open, endpoint by endpoint."""
+    """Yield the open deliveries by endpoint."""
     rows = faulty_services.fetch_rows(
         "SELECT e.url, e.status, e.checkpoint, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
         "min(d.tries), max(d.tries), min(d.next_attempt_at) - now(), max(d.next_attempt_at) - now() "

@@ -1,4 +1,4 @@
-"""Event loops go on while hostile input is worked on: their longest pause is held against that of an idle one.
+"""Event loops stay responsive during hostile input: their longest pause is compared with an idle loop.
 
 Both are watched at the same time on the same machine, so that a loaded one makes both of them wait.
 """
@@ -20,7 +20,7 @@ from tests.postgres.databases import fresh_database
 from tests.support.pauses import monitor_pauses
 
 PAUSE, TIMES = 0.6, 10
-"""Seconds that a loop may pause, or so many times as long as the idle one, where that is more: reading a feed takes longer."""
+"""Permitted pause in seconds, or as a multiple of the idle loop's pause if longer."""
 MONITORED_WORKER = ("-m", "tests.faults.monitored_worker")
 HEADER = b"SKU,Title,Qty,Price,Color,Category\n"
 ROWS = (
@@ -28,7 +28,7 @@ ROWS = (
     + ",Söta fåtölj i massiv ek,1,1.299.00,Oak,Chairs > Armchairs\n".encode() * 330_000
 )
 LARGE_CSV = HEADER + ROWS
-"""20 MB, of which nearly no row has a key: reading takes its time, and storing none."""
+"""20 MB with few keys: slow to read, quick to store."""
 COLUMNS = [chr(66 + n) for n in range(24)]
 KEYED = '<row r="2"><c r="A2" t="inlineStr"><is><t>A1</t></is></c></row>'
 MANY_CELLS = build_workbook(
@@ -44,7 +44,7 @@ MANY_CELLS = build_workbook(
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
-    """An API on a database of its own."""
+    """Run an API on a separate database."""
     made = ServiceProcesses(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
     try:
         made.start_api()
@@ -54,13 +54,13 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProces
 
 
 def is_responsive(longest: float, idle: float) -> bool:
-    """Whether a loop went on as an idle one does, with generous room."""
+    """Return whether a loop was about as responsive as an idle one."""
     return longest < max(PAUSE, TIMES * idle)
 
 
 @contextmanager
 def monitor_worker(services: ServiceProcesses, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
-    """A worker of that kind and an idle loop; asked, it tells the longest pauses of both from then until now."""
+    """Run a worker of the kind and an idle loop; yield a function that returns the longest pauses of both."""
     reports = {name: services.home / f"{name}-{what}.pauses" for name in ("worker", "idle")}
     kinds = {"worker": what, "idle": "idle"}
     processes = [
@@ -76,7 +76,7 @@ def monitor_worker(services: ServiceProcesses, what: str) -> Iterator[Callable[[
 
 
 def reset_monitors(services: ServiceProcesses, tenancy: Tenancy) -> None:
-    """Have the worker do a small run, which starts what starts only once, and the watches begin anew."""
+    """Import a small file to start all components, then reset the monitors."""
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.import_file(source, b"SKU,Title\nA,Chair\n")["status"] == "succeeded"
     for process in services.processes[-2:]:
@@ -84,7 +84,7 @@ def reset_monitors(services: ServiceProcesses, tenancy: Tenancy) -> None:
 
 
 def import_file(tenancy: Tenancy, content: bytes, filename: str = "feed.csv") -> None:
-    """Hand the file in and wait until its run is through."""
+    """Import a file and wait for the end of its run."""
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     run = tenancy.api.wait_for_end(tenancy.api.upload_file(source, content, filename), within=180)
     assert run["status"] == "succeeded", run["error"]
@@ -128,7 +128,7 @@ PUSHES = (
 
 
 def _create_clients(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> list[threading.Thread]:
-    """Clients that send hostile bodies and have large sources tested."""
+    """Return threads that send hostile bodies and test large sources."""
     api = tenancy.api
     push = api.create_source("push", config={"currency": "usd"})
     sources = [

@@ -1,4 +1,4 @@
-"""A streaming standby is promoted when the primary is lost, and every process follows it by itself."""
+"""All processes follow a streaming standby that is promoted after the loss of the primary."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def _build_socket_options(server: Postgres) -> str:
 
 
 def _create_standby(primary: Postgres, home: Path) -> None:
-    """A base backup of the primary, as the standby's files."""
+    """Create a standby from a base backup of the primary."""
     cluster = PostgresCluster(home / "postgres")
     command = [
         cluster.get_program_path("pg_basebackup"),
@@ -50,7 +50,7 @@ def _create_standby(primary: Postgres, home: Path) -> None:
 
 @pytest.fixture
 def homes() -> Iterator[tuple[Path, Path, Path]]:
-    """Short paths, for sockets: of the primary, the standby and the stage."""
+    """Create folders with short paths for sockets: of primary, standby and service processes."""
     made = [Path(tempfile.mkdtemp(prefix="jr", dir="/tmp")) for _ in range(3)]
     for path in made:
         path.chmod(0o755)
@@ -66,7 +66,7 @@ def _has_caught_up(primary: Postgres) -> bool:
 
 
 def _assert_new_epoch(api: ApiClient, page: Any) -> None:
-    """A standby may lack events of the primary: every reader is told to restart, and then reads all events."""
+    """Check that readers must restart and then read all events, since a standby may lack events."""
     cursor = page["next_cursor"]
     paged = api.call("GET", f"/v1/changes?cursor={cursor}")
     streamed = api.call("GET", "/v1/stream", Last_Event_ID=cursor)

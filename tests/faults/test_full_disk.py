@@ -1,4 +1,4 @@
-"""The object store is full: pulls fail and say why, what was handed in waits for room, requests answer 503."""
+"""A full object store: pulls fail with a reason, uploads and pushes wait, requests get a 503."""
 
 import asyncio
 import errno
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class FullObjectStore:
-    """Objects that can be read, while nothing more can be written."""
+    """Object store that can be read but not written."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -31,17 +31,17 @@ class FullObjectStore:
         return getattr(self._inner, name)
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Fail as a full disk does, until there is room."""
+        """Fail like a full disk, until space is available."""
         if self.full:
             raise OSError(errno.ENOSPC, "No space left on device")
         await self._inner.put_file(key, path)
 
 
 class RefusingObjectStore(FullObjectStore):
-    """Objects of a store that says so itself."""
+    """Object store that reports itself as full."""
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Refuse snapshots; what is handed in lies there already."""
+        """Refuse snapshots; uploads are already stored."""
         if path.name == "snapshot":
             raise StorageFull
         await self._inner.put_file(key, path)
@@ -49,7 +49,7 @@ class RefusingObjectStore(FullObjectStore):
 
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
-    """A server of feeds."""
+    """Run a feed server."""
     with serve_feeds() as served:
         yield served
 
@@ -99,7 +99,7 @@ async def test_pushed_records_survive_a_full_store(tmp_path: Path) -> None:
 
 
 class FullWorkspaces:
-    """Work folders in which nothing can be written."""
+    """Work folders without space."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -108,7 +108,7 @@ class FullWorkspaces:
         return getattr(self._inner, name)
 
     def create_folder(self) -> Any:
-        """Fail as a full disk does."""
+        """Fail like a full disk."""
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -136,7 +136,7 @@ async def test_uploads_wait_without_limit_for_the_object_store_only(tmp_path: Pa
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A filesystem of 1 MiB."""
+    """Mount a filesystem of 1 MiB."""
     folder = tmp_path / "small"
     folder.mkdir()
     if (

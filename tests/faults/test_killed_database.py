@@ -1,4 +1,4 @@
-"""PostgreSQL is killed again and again, at COMMIT too: nothing that was acknowledged is missing, nobody is told it wrongly.
+"""PostgreSQL is killed repeatedly, also at COMMIT: no acknowledged event is lost, and no response is false.
 
 `FAULT_BLOWS` is how often in the long test (30 unless it is set), `SOAK_SEED` which dice.
 """
@@ -15,7 +15,7 @@ BLOWS = int(os.environ.get("FAULT_BLOWS", "30"))
 
 
 def _find_violations_after_faults(scenario: DatabaseFaultScenario, faults: int, dice: random.Random) -> list[str]:
-    """What was wrong in the end."""
+    """Return the violations at the end."""
     with scenario.writers.run(), scenario.follower_thread.run():
         for _ in range(faults):
             scenario.wait_for_events(dice.randint(1, 10))

@@ -1,4 +1,4 @@
-"""A worker dies in the middle of an export; another one restarts it, and nothing of the first is left."""
+"""A worker crashes during an export; another one repeats it, and no file of the first remains."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A run of a hundred thousand rows whose worker is killed twenty times, wherever it happens to be."""
+"""A run of a hundred thousand rows whose worker is killed twenty times at random points."""
 
 import random
 import signal
@@ -14,13 +14,13 @@ from tests.flows.service_processes import Tenancy, wait_until
 KILLS = 20
 PRODUCTS, VARIANTS = 20_000, 5
 IN_READING = 0.25
-"""How often a worker is killed at once, while it starts or reads the file anew; never twice in a row, for three such deaths end a run."""
+"""Share of workers killed at once, during start or reading; never twice in a row, because three such crashes end a run."""
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_large_run_killed_twenty_times(fault_services: FaultServices) -> None:
-    """It ends in the state and the events of one that nobody disturbed."""
+    """The state and events equal those of an undisturbed run."""
     dice = random.Random(20261122)
     content = build_catalogue(PRODUCTS, VARIANTS)
     tenancy = fault_services.create_organisation()
@@ -53,7 +53,7 @@ def test_a_large_run_killed_twenty_times(fault_services: FaultServices) -> None:
 
 
 def _wait_for_chunks(tenancy: Tenancy, run: str, portions: int) -> None:
-    """Wait until the run has stored so many portions more, or is over."""
+    """Wait until the run has stored `portions` more portions, or has ended."""
     progress = _count_stored_chunks(tenancy, run)
     for _ in range(portions):
         wait_until(lambda: _count_stored_chunks(tenancy, run) != progress, "a portion was stored", 120)

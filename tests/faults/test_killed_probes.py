@@ -1,4 +1,4 @@
-"""A worker dies in the middle of a probe; another probes the site again when the lease lapses, and ends it once."""
+"""A worker crashes during a website check; another repeats it after the lease, and it ends once."""
 
 import json
 import signal
@@ -15,7 +15,7 @@ from tests.flows.service_processes import Tenancy, wait_until
 
 @pytest.fixture
 def shop_server() -> Iterator[FeedServer]:
-    """A server of its own."""
+    """Run a separate server."""
     with serve_feeds() as served:
         yield served
 

@@ -1,4 +1,4 @@
-"""The database, the queue or the API is killed in the middle: what was promised is kept, what was not is undone."""
+"""The database, the queue or the API is killed during work: acknowledged changes remain, others are rolled back."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ FEED = build_catalogue(500)
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A short path, for sockets."""
+    """Create a folder with a short path, for sockets."""
     made = Path(tempfile.mkdtemp(prefix="jf", dir="/tmp"))
     made.chmod(0o755)
     yield made
@@ -68,7 +68,7 @@ def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
 
 
 def _wait_until_available(api: Any) -> None:
-    """Connections of before the crash each answer 503 once, with Retry-After; after that all is well."""
+    """Wait until requests succeed; connections from before the crash get one 503 with Retry-After."""
     for _ in range(20):
         answer = api.call("GET", "/v1/products")
         if answer.status == 200:
@@ -79,7 +79,7 @@ def _wait_until_available(api: Any) -> None:
 
 @pytest.mark.soak
 def test_valkey_is_flushed_and_killed_during_a_run(home: Path) -> None:
-    """The queue only wakes workers: what is to be done stands in the database."""
+    """The queue only wakes workers; jobs are stored in the database."""
     server = Valkey(home)
     process = asyncio.run(server.start())
     services = ServiceProcesses(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
@@ -122,7 +122,7 @@ def _push_during_fault(push: Any, number: int, disturb: Any) -> list[str]:
 
 @pytest.mark.parametrize("place", ["write", "written"])
 def test_the_api_is_killed_around_the_commit_of_a_post(fault_services: FaultServices, place: str) -> None:
-    """Before it, nothing has happened; after it, everything has: the retry answers once, with one effect."""
+    """Before the commit nothing has changed, after it everything: the retry has one effect."""
     services = ServiceProcesses(fault_services.services.database_url, fault_services.services.home, port=free_port())
     tenancy = services.create_organisation()
     body = {"name": "Once", "kind": "push"}
@@ -148,7 +148,7 @@ def test_the_api_is_killed_around_the_commit_of_a_post(fault_services: FaultServ
 
 
 def test_a_retry_during_the_first_request(fault_services: FaultServices) -> None:
-    """The API sleeps in the middle of the transaction; another process receives the same request."""
+    """The API is stopped in the middle of the transaction; another process receives the same request."""
     services = ServiceProcesses(fault_services.services.database_url, fault_services.services.home, port=free_port())
     tenancy = services.create_organisation()
     trapped = services.start_api((*CRASH_POINTS, "api", "write", "SIGSTOP"))

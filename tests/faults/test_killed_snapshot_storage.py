@@ -1,4 +1,4 @@
-"""A worker dies between counting a snapshot, writing it and saying so: it is counted once, and nothing is left over."""
+"""A worker crashes while it counts, writes or commits a snapshot: it is counted once, without remains."""
 
 import signal
 from pathlib import Path
@@ -21,13 +21,13 @@ _USED = "SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode"
 
 
 def list_objects(faults: FaultServices, org: str) -> list[Path]:
-    """The organisation's files in the object store."""
+    """Return the organisation's files in the object store."""
     root = Path(unquote(urlsplit(faults.services.env["JOINERY_OBJECTS_URL"]).path))
     return [path for path in root.rglob("*") if path.is_file() and org in path.parts]
 
 
 def sweep_storage(faults: FaultServices) -> OrphanTotal:
-    """What the scheduler does."""
+    """Free due objects, like the scheduler."""
 
     async def sweep(container: Dependencies) -> OrphanTotal:
         sweeper = StorageSweeper(

@@ -1,4 +1,4 @@
-"""The API is killed while a source is connected by a file in the console: the same form sent again makes it whole, once."""
+"""The API crashes while a source is connected with a file in the console; the repeated form completes it once."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ CONNECTING = (
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
-    """A database without processes."""
+    """Create a database without processes."""
     made = ServiceProcesses(asyncio.run(fresh_database("connecting")), tmp_path_factory.mktemp("connecting"))
     try:
         yield made
@@ -37,7 +37,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProces
 def _kill_api_during(
     services: ServiceProcesses, place: str, person: ConsoleBrowser, page: str, path: str, **fields: object
 ) -> None:
-    """The API dies at the place while it answers the form."""
+    """Submit the form to an API that crashes at the place."""
     services.stop()
     api = services.start_api((*CRASH_POINTS, "api", place))
     with pytest.raises((OSError, HTTPException)):
@@ -48,7 +48,7 @@ def _kill_api_during(
 
 
 def _assert_ledger_is_correct(services: ServiceProcesses, tenancy: Tenancy) -> None:
-    """What is counted against the plan is what the ledger holds."""
+    """Check that the counted storage equals the sum of the ledger."""
     org = tenancy.tenant.org
     kept = services.fetch_value(
         "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %(org)s AND NOT freed", org=org

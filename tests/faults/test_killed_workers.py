@@ -1,4 +1,4 @@
-"""A worker dies anywhere in a run; another takes the run over when the lease lapses, and nothing shows it afterwards."""
+"""A worker crashes anywhere in a run; another one resumes it after the lease, with the same result."""
 
 import signal
 from functools import partial
@@ -13,13 +13,13 @@ from tests.flows.service_processes import Tenancy, is_stopped, wait_until
 
 FIRST = build_catalogue(200)
 SECOND = build_catalogue(40) + b"".join(build_catalogue(150, first=40, price=130).splitlines(keepends=True)[1:])
-"""40 products as they were, 150 with other prices, 10 gone."""
+"""40 unchanged products, 150 with other prices, 10 removed."""
 PLACES = ("fetch", "fetched", "parse", "chunk:1", "stored:1", "chunk:3", "stored:3", "end", "ended")
 
 
 @pytest.fixture(scope="session")
 def expected_states(fault_services: FaultServices) -> dict[int, Any]:
-    """What one file, and both, come to when nobody dies."""
+    """Return the states after one and both files without a crash."""
     source = _create_source(fault_services.create_organisation())
     states = {}
     for number, content in enumerate((FIRST, SECOND), start=1):
@@ -58,7 +58,7 @@ def test_a_crash_during_changes_and_withdrawals(
 
 
 def _kill_worker_during(faults: FaultServices, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
-    """The run of the file, whose first worker is killed at that place."""
+    """Import a file with a worker that is killed at the place; return the finished run."""
     with faults.start_crashing_worker(place) as trapped:
         run = tenancy.api.upload_file(source, content)
         assert trapped.wait(90) == -signal.SIGKILL
@@ -67,7 +67,7 @@ def _kill_worker_during(faults: FaultServices, tenancy: Tenancy, source: str, co
 
 
 def _assert_no_leftovers(faults: FaultServices, source: str) -> None:
-    """One run, no job left, and no version of a subject told twice."""
+    """Check that no job is left and no version of a subject is published twice."""
     jobs = faults.services.fetch_value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
     twice = faults.services.fetch_value(
         "SELECT count(*) FROM (SELECT FROM events WHERE source = %(id)s GROUP BY subject, version HAVING count(*) > 1) t",
@@ -80,7 +80,7 @@ def _assert_no_leftovers(faults: FaultServices, source: str) -> None:
 def test_a_worker_resumed_after_its_lease_changes_nothing(
     fault_services: FaultServices, expected_states: dict[int, Any], place: str
 ) -> None:
-    """It was not dead but asleep: by now another has done its work, and the run has ended."""
+    """The worker was stopped; meanwhile another one has finished the run."""
     tenancy, source = _create_source(fault_services.create_organisation())
     with fault_services.start_crashing_worker(place, "SIGSTOP") as trapped:
         run = tenancy.api.upload_file(source, FIRST)
@@ -98,7 +98,7 @@ def test_a_worker_resumed_after_its_lease_changes_nothing(
 
 
 def _terminate_connection(faults: FaultServices) -> None:
-    """What a network does to a sleeper: the server gives up its connection, and with it the locks that it holds."""
+    """Terminate the stopped worker's connection and its locks, as after a network failure."""
     faults.services.fetch_rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'joinery' "
         "AND state = 'idle in transaction' AND datname = current_database()"
@@ -106,7 +106,7 @@ def _terminate_connection(faults: FaultServices) -> None:
 
 
 def _wait_for_lease_loss(faults: FaultServices, trapped: Any) -> None:
-    """The sleeper says in its log that the job is no longer its own; then it is told to end."""
+    """Wait until the resumed worker logs the loss of its lease, then stop it."""
     log = faults.services.log_path("trapped")
     words = ("took the job over", "its lease was lost", "attempt 1 failed")
     wait_until(lambda: any(word in log.read_text() for word in words), "it noticed")

@@ -1,4 +1,4 @@
-"""Feeds that kill what reads them: the run fails after three attempts, the worker and other runs go on."""
+"""Feeds that crash their reader: the run fails after three attempts, and other runs continue."""
 
 import asyncio
 import sys
@@ -34,7 +34,7 @@ def _simulate_crashes(service: InProcessService, monkeypatch: pytest.MonkeyPatch
 
 
 async def _make_due(service: InProcessService, source: str) -> None:
-    """The job's time has come, whoever held it is gone."""
+    """Make the job due without its worker."""
     async with service.world.dependencies[Pool].connect_to_coordinator() as link:
         await link.driver_connection.execute(
             "UPDATE jobs SET run_at = now() - interval '1 s', "
@@ -44,7 +44,7 @@ async def _make_due(service: InProcessService, source: str) -> None:
 
 
 async def _run_attempts(service: InProcessService, content: bytes) -> tuple[Any, int]:
-    """The run over a file, after as many attempts as it takes; and their number."""
+    """Repeat the run over a file until it ends; return it and the number of attempts."""
     run, attempts = await service.import_file(content), 1
     while run["status"] == "running":
         await _make_due(service, run["source"])
@@ -72,7 +72,7 @@ async def test_a_run_fails_after_repeated_crashes(
 
 
 async def _start_attempt(service: InProcessService, source: str) -> ClaimedJob:
-    """An attempt that begins, and of which nothing is heard any more."""
+    """Start an attempt that never reports."""
     dispatch = service.world.dependencies[JobDispatcher]
     (job,) = await dispatch.claim(build_source_lane(source), 1, timedelta(seconds=30))
     attempt = asyncio.create_task(create_run_handler(service.world.dependencies)(job, asyncio.Event()))

@@ -1,4 +1,4 @@
-"""A backup is put in the database's place while everybody reads on: all are notified, and none misses anything afterwards."""
+"""Restores of a backup under running readers: all must restart, and none misses an event afterwards."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ RestoreAction = Callable[[DatabaseFaultScenario, Path], None]
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Iterator[DatabaseFaultScenario]:
-    """Everybody writes and reads."""
+    """Run the scenario with writers and followers."""
     with run_scenario([{}]) as made, made.writers.run(), made.follower_thread.run():
         made.wait_for_events(20)
         yield made
@@ -29,7 +29,7 @@ def _assert_consistent(scenario: DatabaseFaultScenario) -> None:
 
 
 def _advance_beyond_backup(scenario: DatabaseFaultScenario) -> list[LoggedEvent]:
-    """Everybody has read what the backup does not know. Answers the logs, with the writers at rest."""
+    """Wait until all readers have events that the backup lacks, and pause the writers; return the logs."""
     scenario.wait_for_events(40)
     scenario.writers.pause()
     _assert_consistent(scenario)
@@ -37,7 +37,7 @@ def _advance_beyond_backup(scenario: DatabaseFaultScenario) -> list[LoggedEvent]
 
 
 def _resume_and_settle(scenario: DatabaseFaultScenario, before: list[LoggedEvent]) -> None:
-    """Writers go on, and in the end everybody has been told of all that is in the logs, and of nothing else since."""
+    """Resume the writers, and check that all followers finally received exactly the events of the logs."""
     scenario.writers.resume()
     scenario.wait_for_events(20)
     scenario.writers.pause()
@@ -58,7 +58,7 @@ def _restore_backup(
 
 
 def _assert_expired(scenario: DatabaseFaultScenario) -> None:
-    """Those whose streams stayed open all the time heard it there."""
+    """Check that open streams ended with `cursor_expired`."""
     assert [one.reasons for one in scenario.followers if isinstance(one, StreamFollower)] == [["cursor_expired"]] * 3
 
 
@@ -71,7 +71,7 @@ def _count_events(logs: list[LoggedEvent], org: str) -> int:
 def test_files_restored_while_no_process_looks(
     scenario: DatabaseFaultScenario, tmp_path: Path, frozen: tuple[str, ...]
 ) -> None:
-    """Same server, same timeline: when anybody looks again, the logs go further than ever, with other events."""
+    """Same server and timeline: at the next read the logs are longer than before, with other events."""
     scenario.server.back_up(tmp_path / "base")
     before = _advance_beyond_backup(scenario)
     with scenario.follower_thread.pause(), scenario.freeze_processes(*frozen):
@@ -92,7 +92,7 @@ def test_files_restored_while_no_process_looks(
 def test_readers_that_read_before_the_next_write(
     scenario: DatabaseFaultScenario, tmp_path: Path, recovering: bool
 ) -> None:
-    """The logs end before the places where everybody stands."""
+    """The logs end before the positions of the readers."""
     scenario.server.back_up(tmp_path / "base")
     before = _advance_beyond_backup(scenario)
     _restore_backup(scenario, tmp_path / "base", before, recovering=recovering)
@@ -103,7 +103,7 @@ def test_readers_that_read_before_the_next_write(
 
 @pytest.mark.soak
 def test_a_restored_backup_of_rows(scenario: DatabaseFaultScenario, tmp_path: Path) -> None:
-    """`joinery restore` into a new server's empty database, at the old one's address."""
+    """`joinery restore` into the empty database of a new server at the same address."""
     env = {name: value for name, value in scenario.services.env.items() if name != "JOINERY_PORT"}
     run_command("backup", tmp_path / "backup", **env)
     before = _advance_beyond_backup(scenario)

@@ -1,4 +1,4 @@
-"""A minute of everything at once: workers killed at random while several sources change again and again."""
+"""Several sources change repeatedly while workers are killed at random, for a minute."""
 
 import random
 import signal
@@ -18,7 +18,7 @@ SOURCES = 3
 
 @pytest.mark.soak
 def test_a_minute_of_killed_workers(fault_services: FaultServices) -> None:
-    """In the end every source's data is what its files make of it without any trouble."""
+    """Finally, the data of each source equals that of an undisturbed import."""
     dice = random.Random(20261120)
     tenancy = fault_services.create_organisation()
     sources = [tenancy.api.create_source("file", config={"currency": "usd"}) for _ in range(SOURCES)]
@@ -43,14 +43,14 @@ def test_a_minute_of_killed_workers(fault_services: FaultServices) -> None:
 
 
 def _import_versions(tenancy: Tenancy, source: str, files: list[bytes], dice: random.Random) -> str:
-    """Hand in another version of the source's file."""
+    """Import further versions of the source's file."""
     content = build_catalogue(dice.randint(170, 200), price=dice.randint(100, 140), quantity=dice.randint(0, 9))
     files.append(content)
     return tenancy.api.upload_file(source, content)
 
 
 def _compute_expected_state(faults: FaultServices, files: list[bytes]) -> Any:
-    """What the files come to one after the other."""
+    """Return the state after an undisturbed import of the files."""
     tenancy = faults.create_organisation()
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     for content in files:

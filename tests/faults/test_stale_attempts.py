@@ -1,4 +1,4 @@
-"""An attempt that pauses before any of its transactions, and goes on when the run is another's, changes nothing."""
+"""An attempt that pauses before a transaction and resumes without its lease changes nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,11 +27,11 @@ from tests.support.services import create_run_handler
 
 pytestmark = pytest.mark.asyncio
 TRANSACTIONS = 6
-"""Of a run over one chunk: begun, fetched, compared, written, aged, ended."""
+"""Of a run with one chunk: start, fetch, comparison, write, ageing, end."""
 
 
 class PausingUnitOfWork:
-    """Units of work, of which the n-th does not begin until it is told to."""
+    """Units of work, of which the n-th waits until it is resumed."""
 
     def __init__(self, inner: Any, sleeps_before: int) -> None:
         self._inner, self._left = inner, sleeps_before
@@ -42,14 +42,14 @@ class PausingUnitOfWork:
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
-        """The transaction, in its time."""
+        """Begin a transaction, after the pause if any."""
         await self._pause()
         async with self._inner.begin(tenant, call) as tx:
             yield tx
 
     @asynccontextmanager
     async def begin_scratch(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
-        """The same for one that is rolled back."""
+        """Begin a transaction that is rolled back, after the pause if any."""
         await self._pause()
         async with self._inner.begin_scratch(tenant, call) as tx:
             yield tx
@@ -62,14 +62,14 @@ class PausingUnitOfWork:
 
 
 class PausedAttempt:
-    """One attempt at a source's waiting run, asleep before its n-th transaction, its lease over."""
+    """An attempt of a source's run that pauses before its n-th transaction until its lease is over."""
 
     def __init__(self, service: InProcessService, source: str, sleeps_before: int) -> None:
         self.service, self.lane = service, build_source_lane(source)
         self.units = PausingUnitOfWork(service.world.dependencies[UnitOfWork], sleeps_before)
 
     async def claim_job(self) -> ClaimedJob:
-        """The run's job, as the next attempt."""
+        """Claim the run's job as the next attempt."""
         await self.service.fetch_rows("SELECT 1")
         async with self.service.world.dependencies[Pool].connect_to_coordinator() as link:
             await link.driver_connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
@@ -77,7 +77,7 @@ class PausedAttempt:
         return job
 
     async def start(self) -> "asyncio.Task[None]":
-        """The attempt, under way."""
+        """Start the attempt and wait until it pauses."""
         parts = self.service.world.dependencies
         execution = RunExecution(
             self.units, parts[Connectors], parts[ObjectStore], parts[Vault], parts[FeedReaderFactory], FileWorkspaces()
@@ -87,7 +87,7 @@ class PausedAttempt:
         return attempt
 
     async def resume(self, attempt: "asyncio.Task[None]") -> None:
-        """It goes on, and finds that the run is another's."""
+        """Resume the attempt, which must fail with LeaseLost."""
         self.units.wake.set()
         with pytest.raises(LeaseLost):
             await asyncio.wait_for(attempt, 10)

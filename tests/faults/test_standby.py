@@ -1,4 +1,4 @@
-"""Every process up and nothing to do, a second scheduler beside the first: nobody holds vacuum back; one takes over."""
+"""All processes idle with a standby scheduler: none delays vacuum, and the standby takes over."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND applicatio
 
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    """Everything that an operator runs, and a standby scheduler."""
+    """Run all processes and a standby scheduler."""
     made = ServiceProcesses(asyncio.run(fresh_database("standby")), tmp_path)
     try:
         made.start("worker")
@@ -66,7 +66,7 @@ def test_idle_processes_hold_no_snapshot_and_the_standby_takes_over(services: Se
 
 
 def _holds_no_snapshot(services: ServiceProcesses) -> bool:
-    """Whether no connection of the service holds a snapshot now; all of them are looked at, idle or not."""
+    """Return whether no connection of the service, idle or not, holds a snapshot."""
     rows = services.fetch_rows(f"SELECT application_name, state, backend_xmin IS NULL AND backend_xid IS NULL {_OURS}")
     assert {name for name, _, _ in rows} >= {"joinery", "joinery leadership", "joinery signals"}
     return all(state == "idle" and free for _, state, free in rows)

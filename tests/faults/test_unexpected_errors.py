@@ -1,4 +1,4 @@
-"""A run that meets errors nobody foresaw: tried again some times, then failed, and the source is not blamed."""
+"""A run with unexpected errors is retried, then fails, without effect on source health."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class FailingConnectors:
-    """Connectors that fetch well and stumble over whatever they read."""
+    """Connectors that fetch correctly and fail to parse."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -28,7 +28,7 @@ class FailingConnectors:
         return getattr(self._inner, name)
 
     def parse_tables(self, *_: Any, **__: Any) -> Any:
-        """Raise what no connector's contract names."""
+        """Raise an error outside of the connector contract."""
         raise TypeError("unhashable type: 'sofa'")
 
 

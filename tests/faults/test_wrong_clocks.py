@@ -1,4 +1,4 @@
-"""Every process of the service by a machine's wrong clock: what it stores, serves and leaves alone is by the database's."""
+"""Processes on machines with wrong clocks store, serve and delete by the database's clock."""
 
 import asyncio
 import os
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not ins
 
 
 def build_clock_environment(offset: str, *, monotonic: bool = False) -> dict[str, str]:
-    """The environment of a process whose clock is off; `monotonic`, so is the clock that is never set."""
+    """Return the environment of a process with a shifted clock, with `monotonic` also the monotonic clock."""
     return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": str(int(not monotonic))}
 
 
 def start_with_clock(
     services: ServiceProcesses, name: str, env: dict[str, str], *argv: str
 ) -> "subprocess.Popen[bytes]":
-    """Start `joinery <name>` in a process of its own, not a fork: a library is loaded before it begins."""
+    """Start `joinery <name>` as a new process, not a fork, because a library must be preloaded."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
     with services.log_path(name + "-".join(argv)).open("ab") as log:
         process = subprocess.Popen(
@@ -44,7 +44,7 @@ def start_with_clock(
 
 @contextmanager
 def create_services(home: Path) -> Iterator[ServiceProcesses]:
-    """A database, with the time of a purge as if the service had run until just now."""
+    """Create a database with the purge time of a service that ran until now."""
     services = ServiceProcesses(asyncio.run(fresh_database("wrong_clocks")), home)
     try:
         yield services
@@ -54,7 +54,7 @@ def create_services(home: Path) -> Iterator[ServiceProcesses]:
 
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
-    """A server of feeds."""
+    """Run a feed server."""
     with serve_feeds() as served:
         yield served
 
@@ -111,7 +111,7 @@ def test_every_process_uses_the_clock_of_the_database(
 
 
 def _assert_links_work(maker: ApiClient, server: ApiClient) -> None:
-    """A link that one API has made is good at the other."""
+    """Check that a link of one API is valid at the other."""
     content = b"SKU,Title,Price\nA-1,Chair,1\n"
     source = maker.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
@@ -140,7 +140,7 @@ def _assert_no_purge_and_no_freeze(services: ServiceProcesses, source: str, begu
 
 
 def _assert_doctor_repairs(services: ServiceProcesses, wrong: dict[str, str], source: str) -> None:
-    """By a wrong clock of its own, what a database's wrong clock has left."""
+    """Check that the doctor, with a wrong clock, repairs the results of a database's wrong clock."""
     services.fetch_rows("UPDATE sources SET next_pull = now() + interval '40 days' WHERE id = %(id)s", id=source)
     services.fetch_rows("UPDATE purges SET last_at = now() - interval '2 days'")
     before = start_with_clock(services, "doctor", wrong)

@@ -1,4 +1,4 @@
-"""Writers of several organisations that keep the books: what was acknowledged, what broke off and is there, what is not."""
+"""Writers of several organisations, with records of acknowledged, recovered and rolled-back events."""
 
 import asyncio
 import contextlib
@@ -21,29 +21,29 @@ from tests.flows.service_processes import Tenancy, wait_until
 from tests.support import builders
 
 WRITERS = 2
-"""Of each organisation."""
+"""Writers per organisation."""
 _RETRY_SECONDS = 0.1
 
 
 class _Rollback(Exception):
-    """A transaction that is rolled back."""
+    """Causes the rollback of a transaction."""
 
 
 @dataclass
 class WriteRecord:
-    """What the writers of one tenant know of their events."""
+    """Events of one tenant as known by its writers."""
 
     acknowledged: list[str] = field(default_factory=list)
-    """Committed, as the database said."""
+    """Commits that the database acknowledged."""
     recovered: list[str] = field(default_factory=list)
-    """The connection broke off, and they are there."""
+    """Commits without acknowledgement that were found in the log."""
     rolled_back: list[str] = field(default_factory=list)
-    """Rolled back, or broken off and not there."""
+    """Transactions that were rolled back, or interrupted and not found."""
 
 
 @dataclass
 class Writers:
-    """In a thread of their own, as long as the context lasts. `publishers` tell the network all that they write."""
+    """Thread of writers. `publishers` publish all of their events to the network."""
 
     tenancies: Sequence[Tenancy]
     publishers: frozenset[Tenant]
@@ -51,19 +51,19 @@ class Writers:
     seed: int
     records: dict[Tenant, WriteRecord] = field(default_factory=dict)
     unexpected_errors: list[str] = field(default_factory=list)
-    """What nobody is to hear: errors that are none of the domain's."""
+    """Errors that are not domain errors."""
     _publishers: list[Publisher] = field(default_factory=list)
     _is_running: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
     _paused_writers: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Begin the books."""
+        """Create empty records."""
         self.records = {one.tenant: WriteRecord() for one in self.tenancies}
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """Write until the context is left."""
+        """Write until the context ends."""
         for number, one in enumerate([*self.tenancies] * WRITERS):
             made = Publisher(one.tenant, one.organisation.get_catalogue_id(one.tenant.livemode))
             made.restrict_subjects(random.Random(self.seed + number).randint(20, 60))
@@ -80,20 +80,20 @@ class Writers:
 
     @property
     def count_acknowledged(self) -> dict[Tenant, int]:
-        """How many events of each tenant so far."""
+        """Return the number of acknowledged events of each tenant."""
         return {tenant: len(book.acknowledged) for tenant, book in self.records.items()}
 
     def pause(self) -> None:
-        """Wait until nobody is in a transaction any more, and let nobody begin one."""
+        """Wait until all transactions have ended, and start no further one."""
         self._is_running.clear()
         wait_until(lambda: len(self._paused_writers) == len(self._publishers), "the writers rest", within=90)
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume the writers."""
         self._is_running.set()
 
     def restart(self, tenant: Tenant, rows: Sequence[tuple[str, str, int]]) -> None:
-        """The database went back: these (id, subject, version) are all that its log has. The writers must rest."""
+        """Continue from a restored database, whose log contains the rows (id, subject, version). The writers must be paused."""
         self.records[tenant] = WriteRecord(acknowledged=[id_ for id_, _, _ in rows])
         for publisher in self._publishers:
             if publisher.tenant == tenant:
@@ -119,7 +119,7 @@ class Writers:
                     self._paused_writers.discard(number)
 
     async def _transaction(self, container: Dependencies, publisher: Publisher, dice: random.Random) -> None:
-        """Some are large, some slow, some are rolled back."""
+        """Write one transaction, which may be large, slow or rolled back."""
         events = publisher.generate_events(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
         for event in events:
             event.is_published = publisher.tenant in self.publishers
@@ -143,7 +143,7 @@ class Writers:
     async def _resolve(
         self, container: Dependencies, publisher: Publisher, book: WriteRecord, events: Sequence[Event]
     ) -> None:
-        """It broke off: asked until there is an answer, the log says whether it was committed."""
+        """Determine from the log whether an interrupted transaction was committed; retried until the database responds."""
         ids = [event.id for event in events]
         statement = "SELECT count(*) FROM events WHERE id = ANY(%s)"
         while True:

@@ -1,1 +1,1 @@
-"""Whole flows over real processes: what a client sees, and what lies in the database afterwards."""
+"""Flows over real processes: responses to clients, and the resulting rows."""

@@ -1,4 +1,4 @@
-"""One stage for all flows of a test process: an API and a worker on a database of their own, without Redis."""
+"""Service processes for all flows of a test process: an API and a worker on a separate database, without Redis."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.postgres.databases import fresh_database
 
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
-    """The stage, running."""
+    """Run the service processes."""
     made = ServiceProcesses(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("stage"))
     try:
         made.start("worker")
@@ -24,12 +24,12 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProces
 
 @pytest.fixture(scope="session")
 def feeds() -> Iterator[FeedServer]:
-    """A server of feeds on an address that the stage's processes may reach."""
+    """Run a feed server on an address that the service processes can reach."""
     with serve_feeds() as served:
         yield served
 
 
 @pytest.fixture
 def fjord(services: ServiceProcesses) -> Tenancy:
-    """A new organisation's live data."""
+    """Create an organisation in live mode."""
     return services.create_organisation()

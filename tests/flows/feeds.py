@@ -18,7 +18,7 @@ WORDS = ("Oak", "Walnut", "Ash", "Teak")
 
 
 def build_csv(headers: tuple[str, ...], rows: Iterator[tuple[object, ...]] | list[tuple[object, ...]]) -> bytes:
-    """A CSV file."""
+    """Return a CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(headers)
@@ -27,7 +27,7 @@ def build_csv(headers: tuple[str, ...], rows: Iterator[tuple[object, ...]] | lis
 
 
 def build_catalogue(products: int, variants: int = 2, *, first: int = 0, price: int = 100, quantity: int = 7) -> bytes:
-    """An item master: products from number `first` on, of so many variants each."""
+    """Return an item master with products from number `first` on, with `variants` variants each."""
     return build_csv(HEADERS, _rows(products, variants, first, price, quantity))
 
 
@@ -43,7 +43,7 @@ def _rows(products: int, variants: int, first: int, price: int, quantity: int) -
 
 
 def build_stock_sheet(products: int, variants: int = 2, *, quantity: int = 3) -> bytes:
-    """A stock sheet for the catalogue of that size."""
+    """Return a stock sheet for the catalogue of that size."""
     rows = [(f"SKU-{number:04d}-{variant}", quantity) for number in range(products) for variant in range(variants)]
     return build_csv(("SKU", "Available Quantity"), list(rows))
 
@@ -51,7 +51,7 @@ def build_stock_sheet(products: int, variants: int = 2, *, quantity: int = 3) ->
 def build_record(
     name: str, *, title: str = "Oak chair", price: object = "10.50", quantity: int = 4, key: bool = False
 ) -> dict[str, Any]:
-    """A record to push: one product with one variant and one offer (which has a key of its own when asked for)."""
+    """Return a record to push: a product with one variant and one offer, which has the key `key` if given."""
     offer: dict[str, Any] = {"price": {"amount": price, "currency": "usd"}, "quantity": quantity}
     if key:
         offer["external_id"] = f"{name}@main"
@@ -61,7 +61,7 @@ def build_record(
 
 @dataclass
 class FeedRequest:
-    """One request as the feed server saw it."""
+    """A request as received by the feed server."""
 
     path: str
     query: dict[str, list[str]]
@@ -75,7 +75,7 @@ Raw = Callable[[BaseHTTPRequestHandler], None]
 
 @dataclass
 class FeedServer:
-    """Answers under http://127.0.0.2:port; `pages` by path, `raw` for answers that break the rules."""
+    """Server at http://127.0.0.2:port; `pages` are responses by path, `raw` are responses that violate HTTP."""
 
     port: int = 0
     pages: dict[str, Handler] = field(default_factory=dict)
@@ -83,11 +83,11 @@ class FeedServer:
     requests: list[FeedRequest] = field(default_factory=list)
 
     def url(self, path: str) -> str:
-        """The path's address."""
+        """Return the URL of the path."""
         return f"http://{FEEDS}:{self.port}{path}"
 
     def serve(self, path: str, content: bytes, *, etag: str | None = None, content_type: str = "text/csv") -> str:
-        """Have the path answer with the content, conditionally when there is an ETag; answers the address."""
+        """Serve the content at the path, conditionally if there is an ETag; return the URL."""
 
         def answer(request: FeedRequest) -> Reply:
             if etag and request.headers.get("If-None-Match") == etag:
@@ -98,19 +98,19 @@ class FeedServer:
         return self.url(path)
 
     def fail(self, path: str, status: int, **headers: str) -> str:
-        """Have the path answer with that status; answers the address."""
+        """Respond with the status at the path; return the URL."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.pages[path] = lambda _: (status, named, b"")
         return self.url(path)
 
     def count(self, path: str) -> int:
-        """Return how often the path was requested."""
+        """Return the number of requests of the path."""
         return sum(1 for request in self.requests if request.path == path)
 
 
 @contextmanager
 def serve_feeds() -> Iterator[FeedServer]:
-    """A server in threads of this process."""
+    """Run a feed server in threads of this process."""
     feeds = FeedServer()
 
     class Answers(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A workbench: the application and a worker's handlers inside the test, on one database, with limits set low."""
+"""The application and a worker's handlers in the test's process, on one database, with low limits."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,20 +45,20 @@ LIMITS = Limits(snapshot_bytes=2 * MIB, unpacked_bytes=8 * MIB, columns=150, fet
 
 @dataclass
 class InProcessService:
-    """One organisation's client beside a worker that works when it is told to."""
+    """Client of one organisation, and a worker that processes jobs on request."""
 
     world: World
     client: Client
     tenant: Tenant
 
     async def create_source(self, kind: str = "url", **fields: Any) -> str:
-        """A new source's id."""
+        """Create a source and return its ID."""
         answer = await self.client.post("/v1/sources", {"name": "Feed", "kind": kind, **fields})
         assert answer.status == 201, answer.body
         return str(answer.json()["id"])
 
     async def process_lane(self, source: str) -> None:
-        """Carry out what the source's lane holds, as a worker does."""
+        """Process the jobs of the source's lane, like a worker."""
         container = self.world.dependencies
         handlers = {
             EXECUTE_RUN: create_run_handler(container),
@@ -68,18 +68,18 @@ class InProcessService:
         await asyncio.wait_for(drain.process_lane(build_source_lane(source)), 30)
 
     async def process_model_requests(self) -> None:
-        """Query the configured model about mappings, as a worker does."""
+        """Query the configured model about mappings, like a worker."""
         container = self.world.dependencies
         handlers = create_handlers([mappings.AREA], container)
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.process_lane(build_lane_name(self.tenant.org, MODEL_REQUEST_JOB)), 30)
 
     async def get_newest_run(self, source: str) -> Any:
-        """The source's newest run."""
+        """Return the source's newest run."""
         return (await self.client.get(f"/v1/sources/{source}/runs?limit=1")).json()["data"][0]
 
     async def pull(self, url: str, **config: Any) -> Any:
-        """What a run of a new source at that address came to."""
+        """Pull from a new source at the address; return the finished run."""
         source = await self.create_source(config={"url": url, "currency": "usd", **config})
         answer = await self.client.post(f"/v1/sources/{source}/runs")
         assert answer.status == 202, answer.body
@@ -89,7 +89,7 @@ class InProcessService:
     async def import_file(
         self, content: bytes, source: str | None = None, filename: str = "feed.csv", **config: Any
     ) -> Any:
-        """What a run over an uploaded file came to."""
+        """Import a file; return the finished run."""
         source = source or await self.create_source("file", config={"currency": "usd", **config})
         announcement = {"filename": filename, "content_type": "text/csv", "bytes": max(1, len(content))}
         upload = (await self.client.post(f"/v1/sources/{source}/uploads", announcement)).json()
@@ -103,24 +103,24 @@ class InProcessService:
         return await self.get_newest_run(source)
 
     async def fetch_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What the database holds, by the superuser's eyes."""
+        """Return rows of the database, read as superuser."""
         async with await psycopg.AsyncConnection.connect(await database()) as owner:
             return await (await owner.execute(statement.encode(), values)).fetchall()
 
     async def execute(self, statement: str, *values: Any) -> None:
-        """Change what the database holds, behind the service's back."""
+        """Execute a statement directly in the database."""
         async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
             await owner.execute(statement.encode(), values)
 
     async def fetch_catalogue_rows(self) -> list[tuple[Any, ...]]:
-        """The organisation's catalogue and events: what a refused input must not change."""
+        """Return the rows of catalogue and events, which refused input must not change."""
         parts = [f"SELECT t::text FROM {table} t WHERE org = %(org)s" for table in _CATALOGUE]
         async with await psycopg.AsyncConnection.connect(await database()) as owner:
             cursor = await owner.execute(" UNION ALL ".join(parts).encode() + b" ORDER BY 1", {"org": self.tenant.org})
             return await cursor.fetchall()
 
     async def list_product_data(self) -> list[Any]:
-        """The data of all products, by title."""
+        """Return the data of all products, by title."""
         products = (await self.client.get("/v1/products?limit=100")).json()["data"]
         return sorted((product["data"] for product in products), key=lambda data: str(data.get("title")))
 
@@ -130,7 +130,7 @@ _CATALOGUE = ("products", "variants", "offers", "product_documents", "product_te
 
 @asynccontextmanager
 async def open_service(folder: Path, **env: str) -> AsyncIterator[InProcessService]:
-    """A workbench for a new organisation; `env` are further settings."""
+    """Run the service for a new organisation; `env` are further settings."""
     http = GuardedClient(allowed_hosts=frozenset({FEEDS}), version="0", bounds=BOUNDS)
 
     def low(container: Dependencies) -> None:

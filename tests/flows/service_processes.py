@@ -1,4 +1,4 @@
-"""A stage: a database, and processes of the service on it as an operator starts them. Everything here blocks."""
+"""A database and service processes on it, as an operator starts them. All functions block."""
 
 import asyncio
 import json
@@ -28,13 +28,13 @@ from tests.support import builders
 from tests.support.forkserver import FORKS
 
 FEEDS = "127.0.0.2"
-"""Where feeds are served from: a private address, which the operator allows; 127.0.0.1 stays refused."""
+"""Address of feed servers: a private address that the operator allows; 127.0.0.1 remains refused."""
 ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 
 
 def wait_until(look: Callable[[], T | None], what: str, within: float = 20.0, every: float = 0.02) -> T:
-    """What `look` answers once that is true."""
+    """Call `look` until its result is true; return the result."""
     until = time.monotonic() + within
     while True:
         found = look()
@@ -45,13 +45,13 @@ def wait_until(look: Callable[[], T | None], what: str, within: float = 20.0, ev
 
 
 def is_stopped(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it stands still (SIGSTOP), as the kernel says."""
+    """Return whether the process is stopped (SIGSTOP)."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(process.pid)], capture_output=True, text=True, check=True)
     return shown.stdout.startswith("T")
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -59,7 +59,7 @@ def free_port() -> int:
 
 @dataclass
 class Tenancy:
-    """A tenant and a client with all its rights."""
+    """A tenant and an API client with all permissions."""
 
     tenant: Tenant
     api: ApiClient
@@ -68,7 +68,7 @@ class Tenancy:
 
 @dataclass
 class ServiceProcesses:
-    """`env` is what every process is told; `home` holds logs and objects."""
+    """Service processes on one database. `env` are their settings; `home` contains logs and objects."""
 
     database_url: str
     home: Path
@@ -91,7 +91,7 @@ class ServiceProcesses:
         }
 
     def start(self, name: str, argv: Sequence[str] = (), **env: str) -> "subprocess.Popen[bytes]":
-        """Start `joinery <name>` (or another program of this interpreter); it ends with this process at the latest."""
+        """Start `joinery <name>` (or another Python program); it ends with this process at the latest."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
         environment = {**kept, "PYTHONPATH": str(ROOT), **self.env, **env}
         argv = argv or ("-m", "entrypoints.cli.main", name)
@@ -111,11 +111,11 @@ class ServiceProcesses:
         return process
 
     def log_path(self, name: str) -> Path:
-        """Where the process of that name writes."""
+        """Return the path of the process's log."""
         return self.home / f"{name}.log"
 
     def start_api(self, argv: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
-        """Start the API (or what stands in for it) and wait until it is ready."""
+        """Start the API (or a replacement) and wait until it is ready."""
         process = self.start("api", argv)
         api = ApiClient(self.port, None)
 
@@ -127,7 +127,7 @@ class ServiceProcesses:
         return process
 
     def stop(self, *processes: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM) -> None:
-        """End these processes (all, when none is named)."""
+        """Stop the processes, by default all."""
         for process in processes or tuple(self.processes):
             if process.poll() is None:
                 process.send_signal(number)
@@ -141,7 +141,7 @@ class ServiceProcesses:
             self.processes.remove(process)
 
     def create_organisation(self, *, livemode: bool = True, plan: str = "max") -> Tenancy:
-        """A new organisation and a client for one of its modes."""
+        """Create an organisation and a client for one of its modes."""
 
         async def make(container: Dependencies) -> tuple[Organisation, str]:
             found = await container[OrgRegistry].find_plan(plan)
@@ -155,7 +155,7 @@ class ServiceProcesses:
         return Tenancy(Tenant(organisation.id, livemode), ApiClient(self.port, secret), organisation)
 
     def run_with_dependencies(self, work: Callable[[Dependencies], Any]) -> Any:
-        """What `work` answers, given a container on the stage's settings."""
+        """Return the result of `work`, called with dependencies of the processes' settings."""
 
         async def run() -> Any:
             async with open_dependencies(read_settings(self.env)) as container:
@@ -164,13 +164,13 @@ class ServiceProcesses:
         return asyncio.run(run())
 
     def fetch_rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """What the database holds, by the superuser's eyes."""
+        """Return rows of the database, read as superuser."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
     def change_plan(self, tenancy: Tenancy, **included: int) -> None:
-        """Put the organisation on a plan of its own, which includes so much of these meters and any amount of the others."""
+        """Assign the organisation a new plan that limits the given meters only."""
         meters = json.dumps({name: {"included": most, "per": 1, "amount": 0} for name, most in included.items()})
         self.fetch_rows(
             "WITH made AS (INSERT INTO plans SELECT %(code)s, name, tier, currency, monthly, features, %(meters)s::jsonb, "
@@ -182,5 +182,5 @@ class ServiceProcesses:
         )
 
     def fetch_value(self, statement: str, **values: Any) -> Any:
-        """The first column of the first row."""
+        """Return the first column of the first row."""
         return self.fetch_rows(statement, **values)[0][0]

@@ -1,4 +1,4 @@
-"""Two who set up the same account, or turn codes on, at the same moment, on a real API: one succeeds, and the other gets an error."""
+"""Concurrent set-ups of one account or authenticator on a real API: one succeeds, the others get an error."""
 
 import re
 import threading
@@ -34,7 +34,7 @@ CODES = "/console/account/codes"
 
 
 def run_concurrently(*actions: Callable[[], T]) -> list[T]:
-    """What each answers; all begin at the same moment."""
+    """Run the actions at the same time; return their results."""
     start, found = threading.Barrier(len(actions)), dict[int, T]()
 
     def do(number: int) -> None:
@@ -50,7 +50,7 @@ def run_concurrently(*actions: Callable[[], T]) -> list[T]:
 
 
 async def _create_invitation(container: Dependencies, tenancy: Tenancy, email: str) -> str:
-    """The page of a new invitation, which a new owner sends."""
+    """Create an invitation by a new owner; return the path of its page."""
     clock = container[Clock]
     owner = await container[People].add(
         User(new_id("usr"), f"{new_id('usr').lower()}@fjord.test", "Ada", clock.now(), clock.now())
@@ -106,7 +106,7 @@ def test_one_of_two_concurrent_acceptances_of_an_invitation_succeeds(
 
 
 def _extract_codes(answer: TabResponse) -> list[str]:
-    """The recovery codes that the page shows."""
+    """Return the recovery codes on the page."""
     found = re.search(r"<pre[^>]*>([^<]*)</pre>", answer.text)
     return found[1].split() if found else []
 
@@ -144,7 +144,7 @@ def _find_user(services: ServiceProcesses, cookie: str) -> str:
 
 
 async def _verify_codes(container: Dependencies, user: str, codes: list[str]) -> list[object]:
-    """Which of the codes let somebody in, and how many others would."""
+    """Return which of the codes are accepted, and the number of other unused codes."""
     person, factors = await container[People].get(user), container[AuthServices].factors
     assert person is not None
     used: list[object] = [await factors.verify_code(person, code) is not None for code in codes]

@@ -1,4 +1,4 @@
-"""Files as vendors send them at their worst: each read as well as can be, or refused with a sentence, and no half state."""
+"""Badly formed files of vendors: read as far as possible, or refused with a reason, without partial state."""
 
 import io
 import json
@@ -20,7 +20,7 @@ HEAD = "SKU,Title,Brand,Price,Qty\n"
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as made:
         yield made
 
@@ -179,7 +179,7 @@ def _bomb(mebibytes: int) -> bytes:
 
 
 async def test_lone_surrogates_are_replaced_and_reported(service: InProcessService) -> None:
-    """JSON can write halves of characters; the item is kept with U+FFFD, the others as they are, and it is told."""
+    """JSON can contain lone surrogates; they are replaced by U+FFFD and reported, and other items are unchanged."""
     items = [{"sku": "A\ud8001", "title": "Half \udc00 a chair"}, {"sku": "A-2", "title": "Whole chair"}]
     run = await service.import_file(json.dumps(items).encode(), filename="feed.json")
     assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 2)

@@ -1,4 +1,4 @@
-"""Requests that are wrong in every way: each gets its own clear error, and nothing is stored."""
+"""Invalid requests: each gets a specific error, and nothing is stored."""
 
 import json
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""What a feed brought, read by every filter and page by page."""
+"""Reads of an imported feed with every filter and page by page."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ PRODUCTS = 130
 
 @pytest.fixture(scope="module")
 def shop(services: ServiceProcesses) -> Iterator[tuple[Tenancy, str]]:
-    """An organisation whose one source brought 130 products."""
+    """Create an organisation with one source of 130 products."""
     tenancy = services.create_organisation()
     source = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.import_file(source, build_catalogue(PRODUCTS))["status"] == "succeeded"

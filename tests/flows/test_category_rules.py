@@ -1,4 +1,4 @@
-"""A source's products filed by rules: those stored, those to come, and what hears of it."""
+"""Category rules of a source: stored products, new products, and events."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ PATH = ["Living Room", "Chairs"]
 
 
 def _set_rules(api: ApiClient, source: str, *rules: tuple[list[str], str | None]) -> Any:
-    """Set rules, and wait until the products are filed by them."""
+    """Set rules, and wait until they are applied."""
     body = {"rules": [{"path": path, "category": category} for path, category in rules]}
     answer = api.post(f"/v1/sources/{source}/categories", body, 200)
     assert answer["run"]["trigger"] == "category_rules" and answer["run"]["status"] == "queued"
@@ -36,7 +36,7 @@ def _get_health(api: ApiClient, source: str) -> Any:
 
 
 def _count_matching_events(api: ApiClient, category: str) -> int:
-    """How many products' events an endpoint that is narrowed to the category would have got."""
+    """Return the number of events for an endpoint that is restricted to the category."""
     types = ["product.created", "product.updated"]
     body = {"url": "https://receiver.example/", "event_types": types, "filters": {"categories": [category]}}
     answer = api.call("POST", "/v1/webhook-endpoints", body, Service_Dry_Run="explain")

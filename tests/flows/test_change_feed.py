@@ -1,4 +1,4 @@
-"""Following the log of a running service: many at once, across cut connections, and when the server stops."""
+"""The change feed of a running service with many readers, disconnects, and a stop of the server."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ CLIENT = Path(__file__).with_name("sse_client.mjs")
 
 
 class DisconnectingProxy:
-    """Between client and server: passes bytes on, and cuts every connection when told."""
+    """Proxy that forwards bytes and closes all connections on request."""
 
     def __init__(self, port: int) -> None:
         self._to, self._writers = port, set[asyncio.StreamWriter]()
@@ -60,7 +60,7 @@ class DisconnectingProxy:
             writer.close()
 
     def cut_connections(self) -> None:
-        """Without a word, as a broken network does."""
+        """Abort all connections without notice, like a network failure."""
         for writer in self._writers:
             writer.transport.abort()
         self._writers.clear()
@@ -68,7 +68,7 @@ class DisconnectingProxy:
 
 @asynccontextmanager
 async def run_proxy(port: int) -> AsyncIterator[DisconnectingProxy]:
-    """A cutter in front of that port."""
+    """Run a proxy in front of the port."""
     made = DisconnectingProxy(port)
     server = await asyncio.start_server(made._serve, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
@@ -80,7 +80,7 @@ async def run_proxy(port: int) -> AsyncIterator[DisconnectingProxy]:
 
 
 async def append_events(container: Dependencies, tenant: Tenant, count: int) -> list[str]:
-    """Events of that tenant."""
+    """Append events of the tenant."""
     events = [builders.event(new_id("src")) for _ in range(count)]
     async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
         await tx[EventLog].append(events)
@@ -88,7 +88,7 @@ async def append_events(container: Dependencies, tenant: Tenant, count: int) -> 
 
 
 def run_with_dependencies(services: ServiceProcesses, work: Any) -> None:
-    """`work(container)`, with a container on the stage's settings."""
+    """Run `work` with dependencies of the processes' settings."""
 
     async def main() -> None:
         async with open_dependencies(read_settings(services.env)) as container, asyncio.timeout(120):
@@ -98,7 +98,7 @@ def run_with_dependencies(services: ServiceProcesses, work: Any) -> None:
 
 
 async def follow_by_polling(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
-    """What one sees who asks for page after page."""
+    """Return the events that a polling reader receives."""
     seen: list[tuple[str, int]] = []
     query: dict[str, str] = {"wait": "5", "limit": "200"}
     while not done.is_set() or len(seen) < total():
@@ -111,7 +111,7 @@ async def follow_by_polling(http: aiohttp.ClientSession, done: asyncio.Event, to
 
 
 async def follow_by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
-    """What one sees who streams, and comes again when the stream ends."""
+    """Return the events that a streaming reader receives, which reconnects when the stream ends."""
     seen: list[tuple[str, int]] = []
     reader = Reader()
     async with http.get("/v1/changes", params={"limit": "1"}) as answer:
@@ -204,7 +204,7 @@ def test_a_python_client_resumes_after_disconnects(services: ServiceProcesses, f
 
 @pytest.fixture(scope="module")
 def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the registry's EventSource and the script that uses it; skips where there is no Node or registry."""
+    """Install EventSource from the registry with the script that uses it; skip without Node or registry."""
     folder = tmp_path_factory.mktemp("node")
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("there is no Node on this machine")
@@ -259,7 +259,7 @@ def test_the_standard_eventsource_resumes_after_disconnects(
 
 @pytest.fixture
 def separate_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    """A stage with an API of its own, to be stopped."""
+    """Run service processes that the test stops."""
     made = ServiceProcesses(asyncio.run(fresh_database("stopping")), tmp_path)
     try:
         yield made

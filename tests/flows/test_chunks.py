@@ -1,4 +1,4 @@
-"""A chunk is prepared while the one before it is written, and comes to what it would have come to after it."""
+"""A chunk is prepared while the previous one is written, with the same result as afterwards."""
 
 import random
 from pathlib import Path
@@ -25,7 +25,7 @@ EVENTS = "SELECT type, count(*) FROM events WHERE source = %s GROUP BY type ORDE
 
 
 def _build_feeds(dice: random.Random) -> list[bytes]:
-    """Feeds of one vendor: from one to the next, items move between products, come twice, go and come back."""
+    """Return feeds of one vendor in which items move between products, are repeated, disappear and return."""
     items = {f"S-{number}": f"G-{number // 3}" for number in range(90)}
     feeds = []
     for _ in range(4):
@@ -42,7 +42,7 @@ def _build_feeds(dice: random.Random) -> list[bytes]:
 
 
 async def _import_feeds(service: InProcessService, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
-    """What the feeds come to, the events that told of it, and the problems of each."""
+    """Import the feeds; return rows, events and problems."""
     source, problems = None, []
     for feed in feeds:
         run = await service.import_file(feed, source)
@@ -53,7 +53,7 @@ async def _import_feeds(service: InProcessService, feeds: list[bytes]) -> tuple[
 
 
 def _force_sequential_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every chunk rest on something that the one before it touches, so that it is prepared anew behind it."""
+    """Make every chunk depend on the previous one, so that it is prepared again afterwards."""
     reconcile = ChunkWriter._reconcile
 
     async def touching(self: ChunkWriter, portion: ChunkPortion) -> None:

@@ -1,4 +1,4 @@
-"""A file dropped on the console: looked into in a reader's process, connected, read by the worker, its problems in the sheet."""
+"""A file uploaded in the console: inspected in a reader process, connected, and imported by the worker, with its problems."""
 
 import re
 

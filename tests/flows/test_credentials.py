@@ -1,4 +1,4 @@
-"""Stored credentials stay with the addresses and the connector that they were given for."""
+"""Stored credentials are only used for the addresses and the connector for which they were entered."""
 
 import threading
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ SECRET = "Geheim-9a8b7c6d5e"
 
 @dataclass
 class OtherServer:
-    """Somebody else's server: another port of an address that may be reached. It keeps all that it is sent."""
+    """Server of another host: another port of a permitted address. It stores all received requests."""
 
     port: int = 0
     requests: list[str] = field(default_factory=list)
 
     def url(self, path: str) -> str:
-        """The path's address."""
+        """Return the URL of the path."""
         return f"http://{FEEDS}:{self.port}{path}"
 
     @property
     def received_secret(self) -> bool:
-        """Whether it has been sent the secret in any form."""
+        """Whether the server has received the secret in any form."""
         return any(SECRET in text for text in self.requests)
 
 
@@ -63,7 +63,7 @@ def _serve_other_host() -> Iterator[OtherServer]:
 
 @pytest.fixture
 def other_server() -> Iterator[OtherServer]:
-    """Somebody else's server."""
+    """Run the server of another host."""
     with _serve_other_host() as listening:
         yield listening
 
@@ -93,7 +93,7 @@ def _patch_source(fjord: Tenancy, source: dict[str, Any], changes: dict[str, Any
 
 
 def _use_source(fjord: Tenancy, source: dict[str, Any]) -> None:
-    """Every way of having the source asked: tried out, and pulled."""
+    """Use the source in every way: test and pull."""
     fjord.api.call("POST", f"/v1/sources/{source['id']}/test")
     fjord.api.pull(source["id"])
 
@@ -162,7 +162,7 @@ def test_credentials_are_not_sent_to_an_address_edited_in_the_database(
 def test_changes_during_runs_disclose_no_credentials(
     fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
 ) -> None:
-    """Whoever changes the address while runs and tests of the source come and go learns nothing."""
+    """Changes of the address during runs and tests of the source disclose nothing."""
     own = feeds.serve("/race.csv", build_catalogue(2))
     source = _create_source(fjord, {"token": SECRET}, config={"url": own})
     path = f"/v1/sources/{source['id']}"
@@ -193,7 +193,7 @@ def test_changes_during_runs_disclose_no_credentials(
 def test_redirects_disclose_no_credentials(
     fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, credentials: dict[str, str], connector: str
 ) -> None:
-    """Neither in headers, nor in a query that the redirect takes along, nor as a Referer."""
+    """The secret is neither in headers, nor in the query of the redirect, nor in a Referer."""
     path = f"/moved-{connector}.csv"
 
     def along(request: Any) -> Any:

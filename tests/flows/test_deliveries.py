@@ -1,4 +1,4 @@
-"""Webhooks from outside: a real worker, receivers of every kind, and the records of their deliveries."""
+"""Webhooks with a real worker, receivers of every kind, and the records of their deliveries."""
 
 import json
 import shutil
@@ -23,20 +23,20 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture(scope="module")
 def receiver(services: ServiceProcesses) -> Iterator[ReceiverClient]:
-    """A receiver for the whole module; every endpoint has a path of its own."""
+    """Run one receiver for the module; each endpoint has its own path."""
     with run_receiver(services) as client:
         yield client
 
 
 @pytest.fixture
 def sandbox(services: ServiceProcesses) -> Tenancy:
-    """A new organisation's test data: endpoints may be plain HTTP on any port."""
+    """Create an organisation in test mode, whose endpoints can use plain HTTP on any port."""
     return services.create_organisation(livemode=False)
 
 
 @pytest.fixture
 def source(sandbox: Tenancy) -> str:
-    """A pushed source."""
+    """Create a push source."""
     return create_push_source(sandbox)
 
 
@@ -45,7 +45,7 @@ def create_push_source(tenancy: Tenancy) -> str:
 
 
 def push_products(tenancy: Tenancy, source: str, *names: str, price: object = "10.50", quantity: int = 4) -> None:
-    """The source states these products at that price; the run has ended."""
+    """Push the products with the price, and wait for the end of the run."""
     records = [build_record(name, price=price, quantity=quantity) for name in names]
     assert tenancy.api.wait_for_end(tenancy.api.push(source, records)["id"])["status"] == "succeeded"
 
@@ -64,7 +64,7 @@ def publish_sample(tenancy: Tenancy, type: str = "offer.changed") -> Any:
 
 @pytest.mark.soak
 def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, receiver: ReceiverClient) -> None:
-    """All at once: the slow ones take fifteen seconds."""
+    """All endpoints are tested at once, because slow ones take fifteen seconds."""
     closed = f"http://{FEEDS}:{find_free_port(FEEDS)}/"
     private = socket.gethostname()
     kinds: dict[str, dict[str, Any]] = {
@@ -124,7 +124,7 @@ def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, receiver: Receive
 
 
 def _assert_retry_schedule(delivery: Any) -> None:
-    """What is said of the next attempt fits the last one."""
+    """Check that the time of the next attempt fits the last one."""
     if delivery["status"] != "pending":
         assert "next_attempt_at" not in delivery and parse_time(delivery["completed_at"]) >= parse_time(
             delivery["created_at"]
@@ -336,7 +336,7 @@ def test_versions_are_delivered_completely_and_in_order(
 
 
 def _read_feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
-    """The change feed from a cursor to its end."""
+    """Return the change feed from a cursor to its end."""
     events: list[Any] = []
     while True:
         page = tenancy.api.get("/v1/changes", limit=1000, **({"cursor": cursor} if cursor else {}))
@@ -347,7 +347,7 @@ def _read_feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
 
 
 def test_the_feed_continues_where_deliveries_ended(sandbox: Tenancy, receiver: ReceiverClient, source: str) -> None:
-    """Service-Feed-Cursor of the last good delivery replays exactly what was not delivered."""
+    """The Service-Feed-Cursor of the last successful delivery returns exactly the undelivered events."""
     one = create_endpoint(sandbox.api, receiver)
     push_products(sandbox, source, "A", "B")
     good = one.wait_for_received(6)
@@ -367,7 +367,7 @@ def test_the_feed_continues_where_deliveries_ended(sandbox: Tenancy, receiver: R
 
 
 def _send_sample(one: EndpointClient, tenancy: Tenancy) -> Any:
-    """A delivery that has nothing open beside it."""
+    """Send a sample while no other delivery is open; return the delivery."""
     number = len(one.list_received())
     publish_sample(tenancy)
     return one.wait_for_received(number + 1)[-1]

@@ -1,4 +1,4 @@
-"""`joinery up --demo` as its user meets it: both starts, every line that it prints to be tried, a clean stop."""
+"""`joinery up --demo` from the outside: first and second start, the printed commands, a clean stop."""
 
 import json
 import os
@@ -19,7 +19,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None or shutil.which("ba
 
 
 class Demo:
-    """One `joinery up --demo`; `output` is what it printed until it had told everything."""
+    """One `joinery up --demo`; `output` is its complete start-up output."""
 
     def __init__(self, data: Path) -> None:
         self.process = subprocess.Popen(
@@ -50,16 +50,16 @@ class Demo:
         raise AssertionError("\n".join(self.output))
 
     def find_line(self, words: str) -> str:
-        """The line with these words."""
+        """Return the line that contains the words."""
         return next(line for line in self.output if words in line)
 
     @property
     def read_key(self) -> str:
-        """The API key's secret."""
+        """Return the secret of the API key."""
         return self.find_line("API key").split()[-1]
 
     def stop(self) -> int:
-        """The exit code after a Ctrl-C."""
+        """Press Ctrl-C; return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=30)
@@ -79,7 +79,7 @@ def first_start(data: Path) -> Iterator[Demo]:
 
 
 def run_shell(command: str, folder: Path) -> list[dict[str, Any]]:
-    """The JSON documents that a command prints."""
+    """Return the JSON documents that a command prints."""
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=folder, timeout=60)
     decoder, text, found = json.JSONDecoder(), done.stdout.strip(), []
     while text:

@@ -1,4 +1,4 @@
-"""Dry runs of pushes and uploads, and tests of sources that are handed their data: they read it, and store nothing."""
+"""Dry runs of pushes and uploads, and source tests of such sources, read the data and store nothing."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every type's event is what its schema says, and nothing more: on the feed, in thin and in fat payloads."""
+"""Events of every type match their closed schemas, in the feed and in thin and fat payloads."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def receiver(services: ServiceProcesses) -> Iterator[ReceiverClient]:
 
 
 LIVE_ONLY = {"usage.threshold_reached"}
-"""What the sandbox never hears; tests of their areas hold them to their schemas."""
+"""Types that test mode never publishes; the tests of their areas check their schemas."""
 
 
 @pytest.fixture

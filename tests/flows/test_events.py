@@ -1,4 +1,4 @@
-"""The events that a source's runs leave behind: types, versions and fields, in order for each subject."""
+"""Events of the runs of a source: types, versions and fields, in order for each subject."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ ENVELOPE = {
 
 
 def fetch_events(services: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
-    """Every event of the tenant in the order of the log."""
+    """Return every event of the tenant in the order of the log."""
     rows = services.fetch_rows(
         "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
         org=tenancy.tenant.org,
@@ -31,7 +31,7 @@ def fetch_events(services: ServiceProcesses, tenancy: Tenancy) -> list[dict[str,
 
 @pytest.fixture
 def history(services: ServiceProcesses, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any]]]:
-    """The runs of a source whose feed came, changed its prices and stock, shrank and came back; and its events."""
+    """Run a source whose feed changes prices and stock, shrinks and recovers; return runs and events."""
     api = fjord.api
     source = api.create_source("file", config={"currency": "usd"})
     files = [
@@ -84,7 +84,7 @@ def test_product_events_precede_variant_events_and_these_precede_offer_events(
 
 
 def test_old_values_continue_the_previous_new_values(history: tuple[list[str], list[dict[str, Any]]]) -> None:
-    """Applied one after the other, the changes of a subject give what can be read of it."""
+    """The changes of a subject, applied in order, give its current values."""
     values: dict[tuple[str, str], Any] = {}
     for event in history[1]:
         for field in event["data"]["fields"]:

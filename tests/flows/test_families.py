@@ -1,4 +1,4 @@
-"""Items that become variants of one product, and items again, keep their ids and their offers; parts are no products."""
+"""Items that join or leave a family keep their IDs and offers; parts of bundles are not products."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _LAMP = "LAMP7,Single,,Reading Lamp,Brass,40,4\n"
 
 
 def _read_variants(tenancy: Tenancy) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """Each variant's id and product by SKU, and the SKUs whose offers stand."""
+    """Return ID and product of each variant by SKU, and the SKUs with current offers."""
     products = tenancy.api.list_all("/v1/products")
     variants = {v["data"]["sku"]: (v["id"], product["id"]) for product in products for v in product["variants"]}
     offers = [offer for offer in tenancy.api.list_all("/v1/offers") if "withdrawn_at" not in offer]

@@ -1,4 +1,4 @@
-"""Every format from the file that a vendor sends to what the catalogue says: through upload, reader and database."""
+"""Every file format from the upload through reader and database to the catalogue."""
 
 import gzip
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ ROWS = [["SKU", "Title", "Price", "Qty"], ["A-1", "Chair", 19.5, 3], ["A-2", "So
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as made:
         yield made
 
@@ -33,7 +33,7 @@ async def test_workbooks(service: InProcessService, kind: str) -> None:
 
 
 async def test_prices_and_then_stock_by_edi(service: InProcessService) -> None:
-    """An 832 makes the products; the 846 that follows states their stock by warehouse, and makes none."""
+    """An 832 creates the products; the following 846 states their stock by warehouse and creates none."""
     source = await service.create_source("file", config={"currency": "usd"})
     run = await service.import_file(build_interchange(PRICES).encode(), source)
     assert run["status"] == "succeeded", run["error"]

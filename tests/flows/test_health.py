@@ -1,4 +1,4 @@
-"""The ladder of a source's health, runs that wait for a mapping, and credentials that nobody sees again."""
+"""Source health, runs that wait for a mapping, and credentials that are never shown."""
 
 import json
 import subprocess
@@ -126,7 +126,7 @@ def _collect_readable_texts(tenancy: Tenancy, source: str) -> list[str]:
 
 
 def _collect_stored_texts(services: ServiceProcesses, tenancy: Tenancy) -> list[tuple[str, str]]:
-    """Every row of the tenant as text, bytes included."""
+    """Return every row of the tenant as text, including bytes."""
     found = []
     tables = [row[0] for row in services.fetch_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
     for table in tables:

@@ -1,4 +1,4 @@
-"""Addresses that must not be reached, and servers that never end, drip, lie or explode: the run says so, and that is all."""
+"""Forbidden addresses, and endless, slow, invalid or oversized responses: the run fails with a reason."""
 
 import gzip
 import time
@@ -26,14 +26,14 @@ FORBIDDEN = [
 
 @pytest.fixture
 def hostile_server() -> Iterator[FeedServer]:
-    """A server of its own for each test."""
+    """Run a separate server for each test."""
     with serve_feeds() as served:
         yield served
 
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as made:
         yield made
 
@@ -80,7 +80,7 @@ async def test_redirects_to_other_schemes_are_refused(
 async def test_a_name_that_resolves_to_a_private_address_is_refused_at_the_connection(
     service: InProcessService,
 ) -> None:
-    """Nothing is wrong with the text; the address behind it is looked at when the connection is made."""
+    """The URL is valid; the resolved address is checked when the connection is opened."""
     name = "localhost.localdomain"
     run = await service.pull(f"http://{name}/feed.csv")
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")

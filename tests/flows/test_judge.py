@@ -1,4 +1,4 @@
-"""Two sources with items that may be the same: the worker queries a model, and an answer counts only with true quotes."""
+"""Matches of two sources: the worker queries a model, whose answer only counts with correct quotes."""
 
 import asyncio
 import json

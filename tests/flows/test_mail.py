@@ -1,4 +1,4 @@
-"""The mail listener as a process of its own: from a message to products, and killed where it hurts."""
+"""The mail listener as a separate process: from a message to products, and crashes between the steps."""
 
 import signal
 import smtplib
@@ -43,7 +43,7 @@ PROGRAM = "import sys; from entrypoints.cli.main import main; sys.exit(main(['ma
 
 @contextmanager
 def run_listener(services: ServiceProcesses, resolver: int, place: str | None = None) -> Iterator[int]:
-    """A listener, which dies at the place if one is named; answers its port."""
+    """Run a listener, which crashes at `place` if given; return its port."""
     port = free_port()
     argv = ("-c", TRAPPED, place) if place else ("-c", PROGRAM)
     settings = {"JOINERY_MAIL_PORT": str(port), "JOINERY_MAIL_RESOLVER": f"127.0.0.1:{resolver}"}
@@ -93,7 +93,7 @@ def test_a_signed_message_becomes_products(services: ServiceProcesses, fjord: Te
 def test_a_message_without_response_is_sent_again_and_imported_once(
     services: ServiceProcesses, fjord: Tenancy, place: str
 ) -> None:
-    """What the sender was not told it sends again; what it sent is read once."""
+    """The sender repeats a message without response, which is imported once."""
     source, address = _create_source(fjord)
     raw = KEY.signed(wire(message(("prices.csv", build_catalogue(3)), message_id=f"<{place}@vendor.example>")))
     with running_name_server(RECORDS) as names:
@@ -111,7 +111,7 @@ def test_a_message_without_response_is_sent_again_and_imported_once(
 
 
 def test_a_stop_waits_for_the_current_message(services: ServiceProcesses, fjord: Tenancy) -> None:
-    """One whose answer waits for a name server that is silent, which takes some seconds."""
+    """The response waits some seconds for a name server that does not respond."""
     source, address = _create_source(fjord)
     slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
     with running_name_server(slow) as names, run_listener(services, names) as port:

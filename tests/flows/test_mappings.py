@@ -1,4 +1,4 @@
-"""A file with meaningless headers, from the run that stops for it to the files that go through by themselves."""
+"""A file with meaningless headers, from the stopped run to the files that need no confirmation."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,7 +26,7 @@ EDITS: list[dict[str, Any]] = [
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as made:
         yield made
 
@@ -43,7 +43,7 @@ async def _get_mapping(service: InProcessService, id: str) -> Any:
 
 
 async def _create_source_with_mapping(service: InProcessService, content: bytes = FIRST) -> tuple[str, str]:
-    """A source whose file needs a mapping, and that mapping."""
+    """Create a source whose file needs a mapping; return both."""
     run = await service.import_file(content)
     assert run["status"] == "needs_mapping"
     return run["source"], run["mappings"][0]
@@ -195,7 +195,7 @@ async def test_a_dry_run_confirms_nothing(service: InProcessService) -> None:
 
 
 async def test_confirmed_and_queued_are_one_transaction(service: InProcessService) -> None:
-    """Whoever dies after the answer has lost nothing; whoever is refused has confirmed nothing."""
+    """A crash after the response loses nothing, and a refused request confirms nothing."""
     source, id = await _create_source_with_mapping(service)
     assert (await _confirm_mapping(service, id, *EDITS)).status == 200
     stored = await service.fetch_rows(
@@ -291,7 +291,7 @@ async def test_a_stock_sheet_that_needed_a_mapping_is_imported_as_stock(service:
 
 
 async def test_a_confirmation_is_undone_and_repeated(service: InProcessService) -> None:
-    """The mapping is what it was, and the file is read by that: nothing names its columns any more."""
+    """The mapping is as before, and the file is read accordingly, without fields for its columns."""
     source, id = await _create_source_with_mapping(service)
     before = await _get_mapping(service, id)
     confirmed = (await _confirm_mapping(service, id, *EDITS)).json()

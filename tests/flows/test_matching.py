@@ -1,4 +1,4 @@
-"""Matching by a worker process: two sources are loaded, and pairs come out, whatever happens to the worker meanwhile."""
+"""Matching of two sources by a worker process, also when the worker is killed."""
 
 import asyncio
 import signal
@@ -25,7 +25,7 @@ _OPEN = "SELECT count(*) FROM jobs WHERE org = %(org)s AND kind = 'matching.matc
 
 @pytest.fixture(scope="module")
 def services_without_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
-    """A stage of its own, without a worker."""
+    """Run service processes without a worker."""
     made = ServiceProcesses(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
     try:
         made.start_api()

@@ -1,4 +1,4 @@
-"""Images from a vendor's server to a reader's download, on a real database, real files and real processes."""
+"""Images from a vendor's server to a download, with a real database, files and processes."""
 
 import asyncio
 import io
@@ -44,20 +44,20 @@ HEADERS = ("Handle", "Title", "SKU", "Price", "Image URL")
 
 @pytest.fixture
 def server() -> Iterator[FeedServer]:
-    """A vendor's server, of feeds and images."""
+    """Run a vendor's server of feeds and images."""
     with serve_feeds() as served:
         yield served
 
 
 class ImageSource:
-    """A workbench, and a vendor whose items have images."""
+    """The service, and a vendor whose items have images."""
 
     def __init__(self, service: InProcessService, server: FeedServer, folder: Path) -> None:
         self.service, self.server, self.folder = service, server, folder
         self.source = ""
 
     async def pull(self, *urls: str, price: int = 10) -> None:
-        """A run over a feed with an item for each address."""
+        """Import a feed with one item per URL."""
         rows = [(f"item-{n}", f"Chair {n}", f"SKU-{n}", f"{price}.00", url) for n, url in enumerate(urls)]
         self.server.serve("/feed.csv", build_csv(HEADERS, list(rows)))
         if not self.source:
@@ -68,7 +68,7 @@ class ImageSource:
         assert (await self.service.get_newest_run(self.source))["status"] == "succeeded"
 
     async def process_jobs(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
-        """What a worker does with the organisation's jobs of images."""
+        """Process the organisation's image jobs, like a worker."""
         container = self.service.world.dependencies
         handlers = {**create_handlers([media.AREA], container), **kinds}
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
@@ -77,7 +77,7 @@ class ImageSource:
                 await drain.process_lane(build_lane_name(self.service.tenant.org, f"media:{lane}"))
 
     async def make_due(self) -> None:
-        """Hours pass."""
+        """Make waiting images and jobs due."""
         for table_, column in (("image_addresses", "due_at"), ("jobs", "run_at")):
             await self.execute(
                 f"UPDATE {table_} SET {column} = now() - interval '1 second' WHERE org = %s AND {column} > now()"
@@ -87,11 +87,11 @@ class ImageSource:
         await self.service.fetch_rows(statement + " RETURNING 1", self.service.tenant.org)
 
     async def list_media(self) -> list[dict[str, Any]]:
-        """The first media item of each product."""
+        """Return the first media item of each product."""
         return [data["media"][0] for data in await self.service.list_product_data()]
 
     async def measure_storage(self) -> tuple[int, int]:
-        """Bytes that count, and those that lie there, of images."""
+        """Return the counted bytes and the bytes on disk of images."""
         rows = await self.service.fetch_rows(
             "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND kind = 'image' AND NOT freed",
             self.service.tenant.org,
@@ -99,7 +99,7 @@ class ImageSource:
         return int(rows[0][0]), sum(path.stat().st_size for path in self.list_files())
 
     def list_files(self) -> list[Path]:
-        """The images' objects."""
+        """Return the files of the images."""
         return [path for path in (self.folder / "objects" / "images").rglob("*") if path.is_file()]
 
     async def sweep_storage(self) -> None:
@@ -109,7 +109,7 @@ class ImageSource:
 
 @pytest_asyncio.fixture
 async def gallery(tmp_path: Path, server: FeedServer) -> AsyncIterator[ImageSource]:
-    """A gallery."""
+    """Create an image source."""
     async with open_service(tmp_path) as service:
         yield ImageSource(service, server, tmp_path)
 
@@ -323,7 +323,7 @@ async def test_a_host_that_sends_retry_after_and_a_slow_host(gallery: ImageSourc
 
 
 async def test_an_unreachable_host_fails_as_a_whole(gallery: ImageSource) -> None:
-    """Its addresses are not asked one by one, and the run tells of all of them in one sentence when they are given up."""
+    """Its URLs are not requested one by one; when abandoned, the run reports all of them in one sentence."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     await gallery.pull(*(f"http://{FEEDS}:{port}/{number}.jpg" for number in range(9)))
@@ -339,7 +339,7 @@ async def test_an_unreachable_host_fails_as_a_whole(gallery: ImageSource) -> Non
 
 
 async def test_a_failing_host_does_not_affect_other_hosts(gallery: ImageSource) -> None:
-    """A picture that is moved to a host that is gone says nothing of those that stayed."""
+    """An image moved to an unreachable host does not affect the images of the first host."""
     server = gallery.server
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
@@ -397,11 +397,11 @@ async def test_a_nearly_exhausted_plan_stores_no_renditions(gallery: ImageSource
 
 
 class ProcessKilled(BaseException):
-    """Stands for the end of the process at this place: nothing after it is done."""
+    """Simulated end of the process."""
 
 
 class CrashingObjectStore:
-    """An object store at which the process ends after so many objects."""
+    """Object store that ends the process after `written` objects."""
 
     def __init__(self, inner: Any, *, written: int) -> None:
         self._inner, self._written = inner, written

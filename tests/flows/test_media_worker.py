@@ -1,4 +1,4 @@
-"""Images by a worker process as operators start it: a run ends, and its images come by themselves."""
+"""A worker process fetches the images after a run."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""`joinery mirror` during writes: whenever it is killed, its copy equals the catalogue byte for byte in the end."""
+"""`joinery mirror` during writes and crashes: finally, the copy equals the catalogue byte for byte."""
 
 import random
 import signal
@@ -15,20 +15,20 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 
 
 class ProductId(msgspec.Struct):
-    """What of a product is looked at here."""
+    """The ID of a product."""
 
     id: str
 
 
 class RawProductPage(msgspec.Struct):
-    """A page whose products stay as they are."""
+    """Page with undecoded products."""
 
     data: list[msgspec.Raw]
     next_cursor: str | None
 
 
 def list_catalogue(tenancy: Tenancy) -> dict[str, bytes]:
-    """The catalogue by id, each product as its bytes stand in the answer."""
+    """Return the catalogue by ID, each product as the bytes of the response."""
     found: dict[str, bytes] = {}
     after = ""
     while True:
@@ -41,7 +41,7 @@ def list_catalogue(tenancy: Tenancy) -> dict[str, bytes]:
 
 
 def read_copy(path: Path) -> dict[str, bytes]:
-    """What the copy holds."""
+    """Return the products of the copy."""
     if path.is_dir():
         return {one.stem: one.read_bytes() for one in (path / "products").glob("*.json")}
     with sqlite3.connect(path) as database:
@@ -55,7 +55,7 @@ def start_mirror(services: ServiceProcesses, tenancy: Tenancy, path: Path, *more
 
 
 def mirror_once(services: ServiceProcesses, tenancy: Tenancy, path: Path) -> None:
-    """Everything there is by now."""
+    """Mirror once to the current end."""
     process = start_mirror(services, tenancy, path, "--once")
     assert process.wait(60) == 0, services.log_path("mirror").read_text()  # type: ignore[attr-defined]
     services.processes.remove(process)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What an operator does on the command line acts on the processes that run."""
+"""Commands of an operator take effect in running processes."""
 
 import gzip
 import hashlib
@@ -20,7 +20,7 @@ from tests.support.operation_table import load_operation_table
 
 
 def _run_command(services: ServiceProcesses, *words: str) -> Any:
-    """The JSON that a command prints."""
+    """Run a command; return the JSON that it prints."""
     done = run_joinery(*words, "--json", env=services.env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -28,7 +28,7 @@ def _run_command(services: ServiceProcesses, *words: str) -> Any:
 
 @pytest.fixture(scope="module")
 def organisation_id(services: ServiceProcesses) -> str:
-    """One made on the command line."""
+    """Create an organisation on the command line."""
     made = _run_command(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
     return str(made["organisation"])
 
@@ -65,7 +65,7 @@ def test_a_revoked_key_is_refused_within_a_second_by_every_process(
 
 
 def _find_traces(services: ServiceProcesses, *texts: str) -> list[str]:
-    """Where any of these texts stands: in whatever column of whatever table, and in the objects' names and bytes."""
+    """Return all tables, object names and files that contain one of the texts."""
     tables = services.fetch_rows(
         "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' ORDER BY 1"
     )
@@ -109,7 +109,7 @@ def test_a_members_token_acts_as_the_person_until_revoked(services: ServiceProce
 
 
 def _follow_sign_in_link(address: str, place: str) -> None:
-    """Press the button of a link's page; it works once."""
+    """Open a sign-in link and press its button, which works once."""
     page = urlopen(address + place).read().decode()
     token = re.search(r'name="csrf" value="([^"]*)"', page)
     assert token

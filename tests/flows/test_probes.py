@@ -1,4 +1,4 @@
-"""A probe through the API and a worker, over the network: of shops of each kind, of walls, of sites that mean harm."""
+"""Website checks with API and worker, over the network: shops, access barriers, hostile sites."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ PRODUCT = {
 
 @pytest.fixture
 def vendor_server() -> Iterator[FeedServer]:
-    """A site of its own for each test."""
+    """Run a separate website for each test."""
     with serve_feeds() as served:
         served.serve("/robots.txt", b"User-agent: *\nDisallow: /cart\n", content_type="text/plain")
         yield served
@@ -41,7 +41,7 @@ def vendor_server() -> Iterator[FeedServer]:
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as made:
         yield made
 
@@ -56,7 +56,7 @@ def _serve_json(served: FeedServer, path: str, value: Any) -> None:
 
 
 async def run_probe(service: InProcessService, url: str, **limits: Any) -> Any:
-    """The probe of a site, once a worker is done with it."""
+    """Check a website; return the finished probe."""
     answer = await service.client.post("/v1/source-probes", {"url": url})
     assert answer.status == 202, answer.body
     assert answer.json()["status"] == "queued" and "report" not in answer.json()
@@ -125,7 +125,7 @@ async def test_the_proposal_for_a_shop_becomes_a_working_source(
 
 
 def _serve_second_page(vendor: FeedServer) -> Callable[[Any], Any]:
-    """The shop's list as it has pages: the second one is empty."""
+    """Serve an empty second page of the shop's list."""
     listed = vendor.pages["/products.json"]
 
     def page(request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sources that are pulled from an address: conditionally, patiently, and by pages."""
+"""Sources that are pulled from a URL: conditional requests, retries and pages."""
 
 import json
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_a_busy_source_is_retried_after_its_delay(fjord: Tenancy, feeds: FeedSer
 
 @pytest.fixture
 def separate_feeds() -> Iterator[FeedServer]:
-    """A server of its own, as a host that asks to be left alone is."""
+    """Run a separate server, because a host that sends Retry-After is not requested."""
     with serve_feeds() as served:
         yield served
 
@@ -95,7 +95,7 @@ def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, separate_feeds: FeedServe
 def test_a_host_that_sends_retry_after_is_not_requested(
     services: ServiceProcesses, fjord: Tenancy, separate_feeds: FeedServer
 ) -> None:
-    """By all sources of the organisation; what signs in is known by its account, whose limit is its own."""
+    """The pause applies to all sources of the organisation; sources with credentials have separate limits."""
     separate_feeds.fail("/busy.csv", 429, Retry_After="12")
     separate_feeds.serve("/other.csv", build_catalogue(1))
     api, url = fjord.api, separate_feeds.url("/other.csv")

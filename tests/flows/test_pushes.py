@@ -10,7 +10,7 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy
 
 @pytest.fixture
 def source(fjord: Tenancy) -> str:
-    """A source of kind push."""
+    """Create a push source."""
     return fjord.api.create_source("push", config={"currency": "usd"})
 
 

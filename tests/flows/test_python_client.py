@@ -1,4 +1,4 @@
-"""The Python client against a running service: faults between the two, pages, files, following across kills."""
+"""The Python client with a running service: network faults, pages, files, followers that are killed."""
 
 import asyncio
 import json
@@ -170,7 +170,7 @@ def test_a_cursor_is_saved_after_a_page_was_processed(client: Any, tmp_path: Pat
 
 
 def test_killed_followers_miss_no_event(services: ServiceProcesses, fjord: Tenancy, tmp_path: Path) -> None:
-    """A short one; tests/clients does it longer, with the packages installed, in both languages."""
+    """A short run; tests/clients contains longer ones with the installed packages in both languages."""
     argv = (sys.executable, str(ROOT / "tests" / "clients" / "following.py"))
     package = str(Path(import_client().__file__).parents[1])
     follow_across_kills(services, fjord, argv, tmp_path, kills=3, wanted=150, PYTHONPATH=package)

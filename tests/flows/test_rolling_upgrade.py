@@ -1,4 +1,4 @@
-"""The last release's processes on this release's schema, and their replacement one by one, under load."""
+"""Processes of the last release with this release's schema, and their replacement one by one under load."""
 
 import asyncio
 import http.client
@@ -22,11 +22,11 @@ from tests.postgres.databases import fresh_database
 from tests.support.releases import extract_last_release
 
 RATE = 24
-"""Requests a second."""
+"""Requests per second."""
 
 
 class Release:
-    """Processes of one tree, as an operator starts them."""
+    """Processes of one source tree, as an operator starts them."""
 
     def __init__(self, tree: Path, services: ServiceProcesses) -> None:
         self._tree, self._stage = tree, services

@@ -1,4 +1,4 @@
-"""Processes on a schema that is empty, older or newer than their release, and what they do while they stop."""
+"""Processes with an empty, older or newer schema, and processes that stop."""
 
 import asyncio
 import json
@@ -111,7 +111,7 @@ def test_an_incompatible_schema_is_never_served(migrated_services: ServiceProces
 
 
 def test_a_credential_hidden_by_a_later_schema_is_not_refused_as_unknown(migrated_services: ServiceProcesses) -> None:
-    """Before anything has looked at /readyz, the first refusal looks itself."""
+    """The first refusal checks the schema itself, before any request of /readyz."""
     migrated_services.start_api()
     tenancy = migrated_services.create_organisation()
     migrated_services.fetch_rows("UPDATE api_keys SET digest = '\\x00'")
@@ -160,7 +160,7 @@ def test_readiness_fails_before_requests_are_refused(migrated_services: ServiceP
 def test_a_migration_gives_up_waiting_for_locks(
     services_on_empty_schema: ServiceProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader that holds a table delays the migration, and other readers of that table are not held up behind it."""
+    """A reader that locks a table delays the migration, but other readers of the table do not wait."""
     asyncio.run(migrate(services_on_empty_schema.database_url))
     later = [*load_migrations(), ("9001_next", "ALTER TABLE schema_migrations ADD COLUMN next text")]
     monkeypatch.setattr("adapters.postgres.schema_migrations.load_migrations", lambda: later)

@@ -1,4 +1,4 @@
-"""Vendors' largest rows and pushes, with fifty who follow: the API stays small, and omissions are reported."""
+"""The largest rows and pushes with fifty followers: the memory of the API is bounded, and omissions are reported."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ GROWTH = 50 << 20
 
 
 class Follower(threading.Thread):
-    """One stream of events, read as it comes; `largest` is the longest line."""
+    """Reader of one event stream; `largest` is the longest line."""
 
     def __init__(self, port: int, secret: str) -> None:
         super().__init__(daemon=True)
@@ -43,7 +43,7 @@ class Follower(threading.Thread):
 
 
 class MemoryMonitor(threading.Thread):
-    """The most memory that a process has while it is looked at."""
+    """Monitor of the peak memory of a process."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -52,19 +52,19 @@ class MemoryMonitor(threading.Thread):
         self.start()
 
     def measure(self) -> int:
-        """Bytes that the process holds."""
+        """Return the memory of the process in bytes."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * 4096
 
     def run(self) -> None:
-        """Look every few milliseconds."""
+        """Measure every few milliseconds."""
         while not self.stopped.wait(0.005):
             self.peak = max(self.peak, self.measure())
 
 
 @contextmanager
 def follow_streams(services: ServiceProcesses, tenancy: Tenancy) -> Iterator[tuple[MemoryMonitor, list[Follower]]]:
-    """Fifty streams of the tenant, and a watch on the API's memory once they are open."""
+    """Open fifty streams of the tenant, and monitor the API's memory."""
     assert tenancy.api.secret is not None
     followers = [Follower(services.port, tenancy.api.secret) for _ in range(FOLLOWERS)]
     watch = MemoryMonitor(next(process for process in services.processes if process.args[-1] == "api").pid)
@@ -77,7 +77,7 @@ def follow_streams(services: ServiceProcesses, tenancy: Tenancy) -> Iterator[tup
 
 
 def _build_hostile_rows(shift: int) -> bytes:
-    """Rows of JSON, whose cells are lists as long as cells may be."""
+    """Return JSON rows whose cells are lists of the maximum length."""
     wide = {
         "tags": [f"tag{number + shift}" for number in range(4_900)],
         "features": [f"feature {number + shift}" for number in range(4_900)],

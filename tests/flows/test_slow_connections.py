@@ -1,4 +1,4 @@
-"""Slow and hostile connections of one tenant, on a real server: the others' requests are answered as ever."""
+"""Slow and hostile connections of one tenant on a real server do not affect other tenants."""
 
 import contextlib
 import socket
@@ -10,12 +10,12 @@ import pytest
 from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 
 HELD_UP = 20.0
-"""Seconds: a read that waits for trickled bodies waits half a minute and longer; a busy machine takes some seconds."""
+"""Seconds: a read blocked by slow bodies takes at least half a minute; a busy machine needs some seconds."""
 
 
 @pytest.fixture
 def connections() -> Iterator[list[socket.socket]]:
-    """Connections, closed in the end."""
+    """Connections, which are closed at the end."""
     made: list[socket.socket] = []
     yield made
     for line in made:
@@ -23,14 +23,14 @@ def connections() -> Iterator[list[socket.socket]]:
 
 
 def open_connection(services: ServiceProcesses, head: str) -> socket.socket:
-    """A connection on which that much was sent."""
+    """Open a connection and send the bytes."""
     line = socket.create_connection(("127.0.0.1", services.port), timeout=10)
     line.sendall(head.replace("\n", "\r\n").encode())
     return line
 
 
 def build_post_head(tenancy: Tenancy, path: str, length: int, number: int = 0) -> str:
-    """The head of a POST whose body is still to come."""
+    """Return the head of a POST without its body."""
     return (
         f"POST {path} HTTP/1.1\nHost: x\nAuthorization: Bearer {tenancy.api.secret}\nContent-Type: application/json\n"
         f"Idempotency-Key: k{number}-{time.time_ns()}\nContent-Length: {length}\n\n"
@@ -38,7 +38,7 @@ def build_post_head(tenancy: Tenancy, path: str, length: int, number: int = 0) -
 
 
 def read_status_line(line: socket.socket, within: float = 0.0) -> str | None:
-    """The status line, if there is one by now."""
+    """Return the status line, if received."""
     line.settimeout(within or 0.001)
     try:
         return line.recv(4096).decode("latin-1").partition("\r\n")[0] or "closed"
@@ -49,7 +49,7 @@ def read_status_line(line: socket.socket, within: float = 0.0) -> str | None:
 
 
 def measure_slowest_read(tenancy: Tenancy, count: int = 40) -> float:
-    """The longest of that many reads, all of which must be well."""
+    """Return the duration of the slowest of `count` successful reads."""
     longest = 0.0
     for _ in range(count):
         began = time.perf_counter()
@@ -89,7 +89,7 @@ def test_slow_bodies_of_one_tenant_do_not_affect_others(
 
 
 def test_slow_bodies_are_ended(services: ServiceProcesses, connections: list[socket.socket]) -> None:
-    """Byte by byte, or not at all: it is told, and the connection ends."""
+    """A slow or missing body gets a response, and the connection ends."""
     slow = services.create_organisation()
     connections += [
         open_connection(services, build_post_head(slow, "/v1/sources", 100_000, number)) for number in range(10)
@@ -110,7 +110,7 @@ def test_slow_bodies_are_ended(services: ServiceProcesses, connections: list[soc
 def test_anonymous_connections_do_not_affect_others(
     services: ServiceProcesses, fjord: Tenancy, connections: list[socket.socket]
 ) -> None:
-    """Heads that never end, bodies that nobody asked for, bodies of nobody: the others read on."""
+    """Endless heads and bodies without a credential do not affect other readers."""
     for number in range(150):
         connections.append(open_connection(services, "GET /v1/products HTTP/1.1\nHost: x\n"))
         connections.append(
@@ -127,7 +127,7 @@ def test_anonymous_connections_do_not_affect_others(
 def test_interrupted_uploads_leave_no_file(
     services: ServiceProcesses, fjord: Tenancy, connections: list[socket.socket]
 ) -> None:
-    """A sender that is gone, or sends nothing: the file in hand is removed, and a slow one goes on meanwhile."""
+    """If a sender disconnects or stops, its file is removed; a slow upload continues."""
     source = fjord.api.create_source("file", config={"format": "csv", "currency": "usd"})
     heads = []
     for name in ("gone", "slow"):

@@ -1,4 +1,4 @@
-"""Two hundred who send a file to the console a byte a second: everybody else is answered, they are ended, and no file is left."""
+"""Two hundred uploads to the console at a byte per second: others are served, the uploads end, and no file remains."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,14 @@ from tests.support.console_browser import COOKIE, Tab, create_session
 
 SENDERS, ORGANISATIONS = 200, 20
 PATIENCE = 45.0
-"""Seconds by which a file that comes a byte a second is given up: thirty, and some for a busy machine."""
+"""Seconds after which a slow file is aborted: thirty, plus a reserve for a busy machine."""
 HELD_UP = 5.0
 PLACE = "/console/sources/new/file"
 
 
 @pytest.fixture
 def spooling_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    """An API whose work has a folder of its own, which nobody has made yet."""
+    """Run an API with its own work folder, which does not exist yet."""
     work = tmp_path / "deep" / "work"
     services = ServiceProcesses(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
     try:
@@ -36,7 +36,7 @@ def spooling_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
 
 
 def _open_upload(services: ServiceProcesses, cookie: str, token: str, size: int) -> socket.socket:
-    """A connection on which so much of a file was sent, and more is announced."""
+    """Open a connection and send a part of the announced file."""
     part = "--edge\r\nContent-Disposition: form-data; name="
     head = f'{part}"csrf"\r\n\r\n{token}\r\n{part}"file"; filename="a.csv"\r\n\r\n'.encode()
     line = socket.create_connection(("127.0.0.1", services.port), timeout=10)
@@ -51,7 +51,7 @@ def _open_upload(services: ServiceProcesses, cookie: str, token: str, size: int)
 
 
 def _list_spooled_files(pid: int) -> list[str]:
-    """Files without a name that the process holds."""
+    """Return the unnamed files that the process has open."""
     found = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):

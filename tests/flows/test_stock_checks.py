@@ -1,4 +1,4 @@
-"""One variant's stock checked during a request: an API, a worker, and shops that answer, refuse or take their time."""
+"""Stock checks of one variant with an API, a worker, and shops that respond, refuse or are slow."""
 
 import json
 import threading
@@ -13,13 +13,13 @@ from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 
 @pytest.fixture
 def shop_server() -> Iterator[FeedServer]:
-    """A server of these shops' own."""
+    """Run a separate feed server for the shops."""
     with serve_feeds() as served:
         yield served
 
 
 class ShopServer:
-    """A public Shopify shop with one sofa in two sizes; `available` is what it says of each."""
+    """Public Shopify shop with one sofa in two sizes; `available` is the stated availability of each."""
 
     def __init__(self, feeds: FeedServer, tenancy: Tenancy, name: str) -> None:
         self.feeds, self.api, self.name = feeds, tenancy.api, name
@@ -59,13 +59,13 @@ class ShopServer:
         return 200, {"Content-Type": "application/javascript"}, json.dumps(body).encode()
 
     def variant(self) -> str:
-        """The id of the first variant."""
+        """Return the ID of the first variant."""
         [product] = self.api.list_all("/v1/products", source=self.source)
         found = {one["data"]["sku"]: str(one["id"]) for one in product["variants"]}
         return found[f"{self.name}-{self.base}"]
 
     def offer(self, variant: str) -> Any:
-        """The variant's one offer."""
+        """Return the only offer of the variant."""
         [offer] = self.api.get("/v1/offers", variant=variant)["data"]
         return offer
 

@@ -1,4 +1,4 @@
-"""What is stored against a plan, and given back: runs, files and pushes on a real database and real files."""
+"""Storage quotas: runs, files and pushes with a real database and real files."""
 
 import json
 import os
@@ -26,19 +26,19 @@ from tests.support.postgres import database
 
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
-    """A server of feeds."""
+    """Run a feed server."""
     with serve_feeds() as served:
         yield served
 
 
 class StorageMeter:
-    """A workbench with an eye on what is stored."""
+    """The service with measurements of its storage."""
 
     def __init__(self, service: InProcessService, folder: Path) -> None:
         self.desk, self.folder, self.plan = service, folder, f"p{token_hex(6)}"
 
     async def set_allowance(self, bytes: int) -> None:
-        """Have the organisation's plan include so many bytes."""
+        """Set the storage that the organisation's plan includes."""
         await self.execute(
             "INSERT INTO plans SELECT %s, name, tier, currency, monthly, features, meters, delivery_days, "
             "request_log_days, 9 FROM plans WHERE code = 'max' ON CONFLICT DO NOTHING", self.plan,
@@ -54,7 +54,7 @@ class StorageMeter:
             await owner.execute(statement.encode(), values)
 
     async def measure_usage(self) -> int:
-        """What counts; it is what the ledger adds up to."""
+        """Return the counted bytes, and check that they equal the sum of the ledger."""
         org = self.desk.tenant.org
         [(counted, listed)] = await self.desk.fetch_rows(
             "SELECT (SELECT sum(bytes) FROM storage_usage WHERE org = %s), "
@@ -66,19 +66,19 @@ class StorageMeter:
         return int(counted or 0)
 
     def list_file_sizes(self) -> list[int]:
-        """The sizes of the organisation's objects."""
+        """Return the sizes of the organisation's objects."""
         found = (self.folder / "objects").rglob("*")
         return sorted(path.stat().st_size for path in found if path.is_file() and self.desk.tenant.org in path.parts)
 
     async def sweep_storage(self) -> None:
-        """What the scheduler does."""
+        """Free due objects, like the scheduler."""
         parts = self.desk.world.dependencies
         await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[ObjectStore], parts[Clock]).free_due()
 
 
 @pytest_asyncio.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[StorageMeter]:
-    """A workbench."""
+    """Run the service in this process."""
     async with open_service(tmp_path) as service:
         yield StorageMeter(service, tmp_path)
 

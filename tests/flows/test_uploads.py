@@ -1,4 +1,4 @@
-"""A file from its announcement to readable products, and what becomes of files handed in again."""
+"""Uploads from the announcement to products, and repeated uploads."""
 
 import hashlib
 
@@ -93,7 +93,7 @@ def test_a_stock_sheet_is_distinguished_from_an_item_master(fjord: Tenancy) -> N
 
 
 def test_an_uploaded_file_is_stored_unchanged(services: ServiceProcesses, fjord: Tenancy) -> None:
-    """The snapshot is content-addressed: a replay would never have to ask the vendor again."""
+    """The snapshot is content-addressed, so that a replay does not request the vendor."""
     content = build_catalogue(3)
     run = fjord.api.import_file(fjord.api.create_source("file", config=USD), content)
     key = services.fetch_value("SELECT snapshot FROM runs WHERE id = %(id)s", id=run["id"])

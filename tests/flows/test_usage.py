@@ -1,4 +1,4 @@
-"""What is used is counted once by real processes, and a run that has no room for it stores nothing."""
+"""Usage is counted once by real processes, and a run beyond the quota stores nothing."""
 
 from typing import Any
 

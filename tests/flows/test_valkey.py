@@ -1,4 +1,4 @@
-"""The same flows with every process that a deployment has: API, worker and scheduler, with Valkey between them."""
+"""Flows with all processes of a deployment: API, worker, scheduler and Valkey."""
 
 import asyncio
 import shutil
@@ -18,7 +18,7 @@ from tests.postgres.databases import fresh_database
 
 @pytest.fixture(scope="module")
 def complete_services() -> Iterator[ServiceProcesses]:
-    """A stage with everything."""
+    """Run all processes of a deployment."""
     home = Path(tempfile.mkdtemp(prefix="jv", dir="/tmp"))
     server = Valkey(home)
     asyncio.run(server.start())
@@ -70,7 +70,7 @@ def test_budgets_are_shared_between_processes(complete_services: ServiceProcesse
 def test_slow_servers_of_one_organisation_do_not_delay_others(
     complete_services: ServiceProcesses, feeds: FeedServer
 ) -> None:
-    """More sources than a worker has lanes, of several organisations, all waiting for servers that do not answer."""
+    """More sources than a worker has lanes, of several organisations, all with unresponsive servers."""
     over = threading.Event()
 
     def hang(handler: BaseHTTPRequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""What a source no longer states: withdrawn by complete runs, and not when too much would go at once."""
+"""Withdrawals by complete runs, and the removal limit."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_variant_moves_to_another_product(fjord: Tenancy) -> None:
 
 
 def test_a_stock_sheet_withdraws_no_products(fjord: Tenancy) -> None:
-    """The catalogue still states those offers: they keep their prices, and their stock is no longer known."""
+    """The catalogue still contains the offers: they keep their prices, and their stock becomes unknown."""
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(4))
     api.import_file(source, build_stock_sheet(4))
@@ -55,7 +55,7 @@ def test_a_stock_sheet_withdraws_no_products(fjord: Tenancy) -> None:
 
 
 def test_a_stock_sheet_without_a_warehouse_withdraws_its_offers(fjord: Tenancy) -> None:
-    """Its offers there are withdrawn; a single blank cell of a warehouse that it still has says nothing."""
+    """The offers of the warehouse are withdrawn; a blank cell of a remaining warehouse withdraws nothing."""
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(3, variants=1))
     skus = sorted(variant["data"]["sku"] for product in api.list_all("/v1/products") for variant in product["variants"])
@@ -124,7 +124,7 @@ def test_a_person_can_accept_the_removals(fjord: Tenancy, feeds: FeedServer) -> 
 
 
 def _create_refused_upload(api: ApiClient) -> tuple[str, Any]:
-    """A file source, and its run that would withdraw too much."""
+    """Create a file source and a run that exceeds the removal limit."""
     source = api.create_source("file", config={"currency": "usd"})
     api.import_file(source, build_catalogue(60))
     refused = api.import_file(source, build_catalogue(2, price=300))
@@ -178,7 +178,7 @@ def test_offers_of_other_sources_remain(fjord: Tenancy) -> None:
 
 
 def test_a_price_list_changes_only_prices(services: ServiceProcesses, fjord: Tenancy) -> None:
-    """Without columns of stock, products and the status it withdraws, regroups and revives nothing, run by run."""
+    """Without columns for stock, products and status, repeated runs withdraw, regroup and reactivate nothing."""
     api, source = fjord.api, fjord.api.create_source("file", config={"currency": "usd"})
     head = b"Parent SKU,SKU,Product Name,Color,Price,Qty NJ,Qty CA,Status,Carton 1 Width (in),Carton 1 Weight (lb)\n"
     full = head + b"".join(

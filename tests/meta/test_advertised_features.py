@@ -1,4 +1,4 @@
-"""Nothing is promised that is not there: features, meters, codes and events appear with what stands behind them."""
+"""Advertised features, meters, error codes and events exist."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.operation_table import load_operation_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("domain",)
-"""Whatever happens is an event of the domain; adapters and entrypoints only describe types."""
+"""Events are published by the domain; adapters and entrypoints only describe types."""
 EXCLUDED = ("domain/events/model.py", "domain/webhooks/samples.py")
 
 

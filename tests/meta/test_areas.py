@@ -1,4 +1,4 @@
-"""Every file of SQL belongs to a store (docs/architecture.md)."""
+"""Every SQL file belongs to a store (docs/architecture.md)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rules that a Citus cluster imposes on the schema and on every statement, checked on a plain PostgreSQL.
+"""Rules of a Citus cluster for the schema and all statements, checked on plain PostgreSQL.
 
 A statement is parsed by the server: the body of an SQL function in standard syntax is stored as a tree in which every table,
 column and function is resolved. What Citus refuses, or carries out wrongly, is found in that tree or in the plan.
@@ -68,9 +68,9 @@ LOCAL = (
     "sessions",
     "users",
 )
-"""Tables that belong to no organisation; they stay at the coordinator."""
+"""Tables without organisation, which are at the coordinator."""
 PER_NODE = ("log_server",)
-"""Tables of which each node has its own."""
+"""Tables that exist separately on each node."""
 _JOINS = ("Nested Loop", "Hash Join", "Merge Join")
 _DAY = re.compile(r"_(default|\d{8})$")
 _STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
@@ -80,7 +80,7 @@ _UNNAMED_PART = re.compile(r"\bhere\.[a-z_]+\b(?! (?:AS )?[a-z])")
 
 
 def parse_tree(text: str) -> list[Tree]:
-    """Read a `pg_node_tree` into nested mappings: each node's fields, and under "node" its kind."""
+    """Parse a `pg_node_tree` into nested mappings of fields, with the kind under "node"."""
     found: list[Tree] = []
     stack: list[tuple[Tree, str]] = []
     tokens = iter(_TOKEN.findall(text))
@@ -100,7 +100,7 @@ def parse_tree(text: str) -> list[Tree]:
 
 
 def walk_nodes(tree: Tree) -> Iterator[Tree]:
-    """Yield a node and all below it."""
+    """Yield a node and its descendants."""
     yield tree
     for values in tree.values():
         if isinstance(values, list):
@@ -111,7 +111,7 @@ def walk_nodes(tree: Tree) -> Iterator[Tree]:
 
 @dataclass(frozen=True)
 class ClusterRules:
-    """The rules for statements, with the catalogue of the schema that they refer to: names and volatilities by `oid`."""
+    """Rules for statements, with names and volatilities of the schema by `oid`."""
 
     connection: psycopg.AsyncConnection[Any]
     _tenants: frozenset[str]
@@ -120,7 +120,7 @@ class ClusterRules:
     _temporary: frozenset[str]
 
     async def find_faults(self, statement: str) -> list[str]:
-        """What a cluster refuses of the statement, or does wrongly."""
+        """Return the faults of the statement on a cluster."""
         numbered, _ = number_parameters(expand_shards(statement, None))  # type: ignore[arg-type]
         found = [fault for query in await self._queries(numbered) for fault in self._check_query(query)]
         plan, _ = await explain_statement(self.connection, statement)
@@ -144,7 +144,7 @@ class ClusterRules:
         return parse_tree(body)
 
     def _check_query(self, query: Tree) -> Iterator[str]:
-        """The faults of a statement and of those in its WITH."""
+        """Yield the faults of a statement and of its WITH parts."""
         for one in walk_nodes(query):
             if one["node"] != "QUERY" or one["commandType"][0] == _SELECT:
                 continue
@@ -167,7 +167,7 @@ class ClusterRules:
         }
 
     def _check_functions(self, within: Iterator[Tree]) -> Iterator[str]:
-        """A cluster evaluates a STABLE function before it sends the statement on, so none may depend on a row."""
+        """Check functions: a cluster evaluates STABLE functions before routing, so none may depend on a row."""
         for node in within:
             if node["node"] == "SUBSCRIPTINGREF":
                 yield "an array is subscripted in what changes rows (Citus 13.2 ends the session)"
@@ -178,7 +178,7 @@ class ClusterRules:
                 yield "a stable function of a column is called where rows are changed"
 
     def _check_insert(self, query: Tree) -> Iterator[str]:
-        """An INSERT … SELECT that is not carried out on the shard answers how many rows it read."""
+        """Check an INSERT … SELECT, which must run on the shard; otherwise it returns the number of read rows."""
         sources = [entry for entry in query["rtable"] if entry.get("rtekind") == ["1"]]
         for source in (node for entry in sources for node in entry["subquery"] if isinstance(node, dict)):
             direct = {self.tables.get(e["relid"][0], "") for e in source["rtable"] if e.get("rtekind") == ["0"]}
@@ -188,7 +188,7 @@ class ClusterRules:
                 yield "an INSERT … SELECT of a tenants' table takes the organisation from a parameter"
 
     def _check_joins(self, plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-        """A full join alone keeps its sides apart until both are read."""
+        """Check joins: only a full join reads both sides separately."""
         for part in plan.get("Plans", ()):
             yield from self._check_joins(part, named)
         if plan["Node Type"] in _JOINS and plan["Join Type"] != "Full":
@@ -198,7 +198,7 @@ class ClusterRules:
 
 
 def list_scanned_tables(plan: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the tables that a part of a plan reads, those of a WITH included, and those of sub-selects in conditions not."""
+    """Yield the tables that a part of a plan reads, including those of a WITH, without sub-selects in conditions."""
     if table := plan.get("Relation Name"):
         yield table
     if plan["Node Type"] == "CTE Scan" and plan["CTE Name"] in named:
@@ -209,7 +209,7 @@ def list_scanned_tables(plan: Mapping[str, Any], named: Mapping[str, Mapping[str
 
 
 def list_cte_plans(plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The plans of a WITH by name."""
+    """Return the plans of a WITH by name."""
     found = {}
     for part in plan.get("Plans", ()):
         if (name := part.get("Subplan Name", "")).startswith("CTE "):
@@ -219,7 +219,7 @@ def list_cte_plans(plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 async def load_rules() -> ClusterRules:
-    """The rules, and a connection to a migrated database with every temporary table."""
+    """Load the rules with a connection to a migrated database with all temporary tables."""
     connection, tenants = await connect_planner()
     tables = dict(await (await connection.execute(_RESOLVED)).fetchall())
     mutable = dict(await (await connection.execute(_MUTABLE)).fetchall())
@@ -287,13 +287,13 @@ async def test_a_broken_rule_is_found(wrong: str, fault: str) -> None:
 
 
 async def test_parts_of_a_table_have_an_alias() -> None:
-    """A cluster reads `here.<table>` as a subquery, which PostgreSQL 15 takes only under an alias."""
+    """A cluster reads `here.<table>` as a subquery, for which PostgreSQL 15 requires an alias."""
     found = {name: _UNNAMED_PART.findall(statement) for name, statement in list_statements()}
     assert {name: parts for name, parts in found.items() if parts} == {}
 
 
 async def test_organisation_columns_have_one_type_and_collation() -> None:
-    """A cluster co-locates tables only by columns of one type and collation."""
+    """A cluster only co-locates tables by columns of the same type and collation."""
     connection, _ = await connect_planner()
     async with connection:
         rows = await (await connection.execute(_COLUMNS)).fetchall()

@@ -1,4 +1,4 @@
-"""The kit's fields are the model's: connectors may give every column that a mapping may name, and no other."""
+"""The fields of the SDK equal those of the mapping."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from domain.ingestion.vocabulary.fields import IGNORE, is_field
 
 
 def list_words(*patterns: str) -> set[str]:
-    """Every name that stands in a pattern."""
+    """Return every name of a pattern."""
     return set(chain.from_iterable(re.findall(r"[a-z_][a-z0-9_]+", pattern) for pattern in patterns))
 
 
@@ -44,7 +44,7 @@ PARTS = set().union(
 
 
 def list_names() -> Iterator[str]:
-    """Every name that either side could know: fields, their parts, their numbered parts, and what nobody knows."""
+    """Return candidate names: fields, parts, numbered parts and unknown names."""
     for head in sorted(HEADS | {"prize", ""}):
         yield head
         for part in (*sorted(PARTS), "widht", "0", "12", "123", "0.", ""):

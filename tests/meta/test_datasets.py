@@ -1,4 +1,4 @@
-"""An organisation's export has every list of the API, or states why not (entrypoints/datasets.py)."""
+"""An organisation's export contains every list of the API, or states why not (entrypoints/datasets.py)."""
 
 from collections import Counter
 

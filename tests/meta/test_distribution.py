@@ -1,4 +1,4 @@
-"""Tenants' tables can be spread over servers by organisation, and every statement finds its way to one of them.
+"""Tenants' tables can be distributed by organisation, and every statement is routed to one server.
 
 Nothing here needs such a cluster. Each statement is planned on plain PostgreSQL as the owner, for any parameters and without row
 security: whatever reads a tenant's table must be bound to `org` by the statement itself. What plans cannot show holds by rule.
@@ -73,7 +73,7 @@ PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True))
 
 
 def _load_statements() -> dict[str, str]:
-    """Every statement of the SQL files as its module has it, with the columns of its table."""
+    """Return the statements of the SQL files as rendered by their modules."""
     found: dict[str, str] = {}
     for module in iter_modules(adapters.postgres.__path__):
         made = import_module(f"adapters.postgres.{module.name}").__dict__.get("SQL")
@@ -96,7 +96,7 @@ LOADED = _load_statements()
 
 
 def _render_variants(statement: str) -> Iterator[str]:
-    """Return the statement with its optional lines: forwards and backwards, with all that can be kept together."""
+    """Yield variants of the statement: forwards and backwards, with all combinable optional lines."""
     names = frozenset(name for line in _OPTION.findall(statement) for name in line.split())
     ways = [name for name in names if name.startswith("by_")] or [""]
     for way in ways:
@@ -105,7 +105,7 @@ def _render_variants(statement: str) -> Iterator[str]:
 
 
 def list_statements() -> Iterator[tuple[str, str]]:
-    """(name, statement) of all that can be sent; of fragments, what they are parts of."""
+    """Yield (name, statement) of all complete statements; fragments are completed."""
     for name, text in LOADED.items():
         if name.partition(".")[2] in LISTED or "staging" in name or "copy" in name:
             continue
@@ -145,7 +145,7 @@ LISTED = frozenset(
         "scan_deliveries",
     }
 )
-"""Made whole by list_sql; or parts that stand in others."""
+"""Statements completed by list_sql, or fragments of others."""
 
 
 def _render_forecast(text: str) -> str:
@@ -168,7 +168,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     },
     "event_log.read_network_window": lambda text: text.replace("{window}", "9"),
 }
-"""What code makes of statements that are parts only."""
+"""Completion of fragments, as in the code."""
 
 
 def test_every_statement_is_checked() -> None:
@@ -177,14 +177,14 @@ def test_every_statement_is_checked() -> None:
 
 
 def number_parameters(statement: str) -> tuple[str, str]:
-    """The statement with numbered parameters, and the number of the organisation's."""
+    """Return the statement with numbered parameters, and the organisation's parameter."""
     names = list(dict.fromkeys(_NAMED.findall(statement)))
     numbered = _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", statement).replace("%%", "%")
     return numbered, f"${names.index('org') + 1}" if "org" in names else "none"
 
 
 async def explain_statement(connection: psycopg.AsyncConnection[Any], statement: str) -> tuple[dict[str, Any], str]:
-    """Its plan for any parameters, and the organisation's parameter."""
+    """Return the generic plan of the statement, and the organisation's parameter."""
     numbered, org = number_parameters(expand_shards(statement, None))  # type: ignore[arg-type]
     count = len(set(re.findall(r"\$\d+", numbered)))
     await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
@@ -200,7 +200,7 @@ async def explain_statement(connection: psycopg.AsyncConnection[Any], statement:
 
 
 def find_unbound_tables(plan: Mapping[str, Any], org: str, tenants: frozenset[str]) -> set[str]:
-    """The tenants' tables that the plan reads without being bound to the organisation."""
+    """Return the tenants' tables that the plan reads without a condition for the organisation."""
     found = {table for part in plan.get("Plans", ()) for table in find_unbound_tables(part, org, tenants)}
     table = re.sub(r"_(default|\d{8})$", "", plan.get("Relation Name", ""))
     if table in tenants and plan["Node Type"] != "ModifyTable":
@@ -219,12 +219,12 @@ def _list_tables(statement: str) -> list[str]:
 
 
 def _split_inserts(statement: str) -> list[str]:
-    """Each INSERT of the statement, to its end."""
+    """Return each INSERT of the statement."""
     return re.findall(rf"INSERT INTO{_TO_END}", statement, re.DOTALL)
 
 
 def _extract_value(listed: str, place: int) -> str:
-    """Return the value at a place of a list of values, which may contain brackets."""
+    """Return the value at a position of a list of values, which may contain brackets."""
     depth, values = 0, [""]
     for letter in listed:
         depth += (letter == "(") - (letter == ")")
@@ -238,7 +238,7 @@ def _extract_value(listed: str, place: int) -> str:
 
 
 def _check_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -> list[str]:
-    """The same of one INSERT into a tenant's table; `parts` are the names of a WITH."""
+    """Return the faults of one INSERT into a tenant's table; `parts` are the names of a WITH."""
     found = _INSERT.match(insert)
     if found is None or found[1] not in tenants:
         return []
@@ -264,7 +264,7 @@ def _check_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -
 
 
 def find_broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
-    """What a plan does not show, and a cluster would refuse or do wrongly."""
+    """Return faults on a cluster that a plan does not show."""
     if not tenants & {*_list_tables(statement)}:
         return []
     parts = frozenset(re.findall(r"\b(\w+) AS \(", statement))
@@ -300,7 +300,7 @@ WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relisp
 
 
 async def connect_planner() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
-    """A superuser's session, which plans for any parameters, and the tables that are spread."""
+    """Return a superuser's session with generic plans, and the distributed tables."""
     connection = await psycopg.AsyncConnection.connect(await database(), autocommit=True)
     cursor = await connection.execute(_TENANT_TABLES)
     tenants = frozenset(name for (name,) in await cursor.fetchall()) - {*REFERENCE_TABLES}
@@ -379,7 +379,7 @@ async def test_unique_keys_contain_the_organisation() -> None:
 
 
 async def test_policies_are_evaluated_on_the_shards() -> None:
-    """No sub-select, which a cluster refuses, and no function but the one that returns the session's tenant."""
+    """No sub-select, which a cluster refuses, and no function except the one of the session's tenant."""
     connection, tenants = await connect_planner()
     async with connection:
         cursor = await connection.execute(

@@ -1,4 +1,4 @@
-"""Every row of the operation table agrees with the contract of the API (operations.csv), and nothing exists beyond it."""
+"""The operation table equals the contract of the API (operations.csv)."""
 
 import csv
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The table of parsers in docs/threat-model.md has a row for each module that imports one, and none besides."""
+"""The table of parsers in docs/threat-model.md lists exactly the modules that import one."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ LAYERS = ("domain", "adapters", "connectors", "entrypoints")
 OPERATORS = tuple(
     f"entrypoints/{name}/" for name in ("backup", "cli", "clients", "demo", "mirror", "operators", "site", "up")
 )
-"""What only reads the operator's own files and the project's own pages."""
+"""Modules that only read the operator's files and the project's pages."""
 PARSERS: dict[str, set[str] | None] = {
     "PIL": None, "aiosmtpd": None, "argon2": None, "authlib": None, "bs4": None, "bz2": None, "cbor2": None, "codecs": None,
     "cryptography.hazmat.primitives.serialization": None, "cryptography.x509": None, "csv": None,
@@ -25,14 +25,14 @@ PARSERS: dict[str, set[str] | None] = {
     "urllib.parse": {"parse_qs", "parse_qsl"}, "webauthn": None, "werkzeug": None, "xml": None, "yaml": None, "yarl": None,
     "zipfile": None, "zlib": {"decompress", "decompressobj"}, "zxcvbn": None,
 }  # fmt: skip
-"""Parsers, and of those that also write the names that read (None: whatever is imported)."""
+"""Parsers, and the reading functions of those that also write (None: all)."""
 NEVER = {"pickle", "shelve", "http.cookies", "http.cookiejar", "cryptography.x509"}
 _ROW = re.compile(r"\| `([^`]+)` \| (`[^|]+`) \| [^|]+ \| [^|]+ \|")
 
 
 @cache
 def _find_parsers() -> set[tuple[str, str]]:
-    """Every parser with every module that uses it."""
+    """Return every parser with every module that uses it."""
     paths = [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
     modules = {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     outside = {name: tree for name, tree in modules.items() if not name.startswith(OPERATORS)}

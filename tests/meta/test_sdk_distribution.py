@@ -1,4 +1,4 @@
-"""The kit is a distribution of its own: it knows nothing of Joinery, and no library but those that its project names."""
+"""The SDK is a separate distribution without imports of Joinery and with declared libraries only."""
 
 import ast
 import re
@@ -10,12 +10,12 @@ from pathlib import Path
 SDK = Path(__file__).parents[2] / "connectors" / "sdk"
 PROJECT = tomllib.loads((SDK / "pyproject.toml").read_text("utf-8"))
 EXTRAS = {"readers/json_ld.py": "json-ld", "testing.py": "testing"}
-"""Modules that need more than the kit always brings, and the extra that brings it."""
+"""Modules that need an extra, by extra."""
 MODULES = {path.relative_to(SDK).as_posix(): ast.parse(path.read_text("utf-8")) for path in SDK.rglob("*.py")}
 
 
 def list_libraries(tree: ast.Module) -> Iterator[str]:
-    """The packages that a module imports by their own names, without the standard library."""
+    """Yield the packages that a module imports absolutely, without the standard library."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -27,7 +27,7 @@ def list_libraries(tree: ast.Module) -> Iterator[str]:
 
 
 def list_packages(requirements: list[str]) -> set[str]:
-    """The packages that these requirements bring."""
+    """Return the packages of the requirements."""
     return {re.split(r"[^A-Za-z0-9_-]", requirement)[0].replace("-", "_") for requirement in requirements}
 
 

@@ -7,11 +7,11 @@ FOLDER = Path(__file__).parents[2] / "entrypoints/console/static"
 _CLASS_RULE = re.compile(r"(?:^|[},])\s*\.([a-z][a-z-]*)(?=[{,])")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 SHARED = frozenset({"table", "rows"})
-"""Classes of the first stylesheet that another one only adds to."""
+"""Classes of the first stylesheet that another one extends."""
 
 
 def _list_styled_classes(name: str) -> set[str]:
-    """The classes that have rules of their own, outside of any other selector."""
+    """Return the classes with rules without other selectors."""
     return set(_CLASS_RULE.findall(_COMMENT.sub("", (FOLDER / name).read_text("utf-8"))))
 
 

@@ -17,7 +17,7 @@ def read_catalogue(path: Path, locale: str | None = None) -> Catalog:
 
 @pytest.fixture(scope="module")
 def message_template(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """The messages of templates, code and labels."""
+    """Extract the messages of templates, code and labels."""
     path = tmp_path_factory.mktemp("messages") / "messages.pot"
     CommandLineInterface().run(
         ["pybabel", "-q", "extract", "-F", "pyproject.toml", "-o", str(path), "entrypoints/console"]

@@ -1,4 +1,4 @@
-"""Every write states how it is undone, or why it cannot be, and so does the API's description."""
+"""Every write operation states how it is undone or why it cannot be, also in the API description."""
 
 import pytest
 

@@ -35,13 +35,13 @@ KINDS = {"usual": (API, WORKER), "stubborn": (API, STUBBORN), "broken": (BROKEN,
 
 
 def create_children(kind: str) -> Mapping[str, Sequence[str]]:
-    """The stand-ins, named as what they stand for."""
+    """Create the fake processes with the names of the services."""
     names = ("api", "worker")
     return {name: (sys.executable, "-S", "-E", "-c", text) for name, text in zip(names, KINDS[kind], strict=False)}
 
 
 async def notify_ready(env: Mapping[str, str]) -> None:
-    """Notify the test."""
+    """Tell the test that the service is ready."""
     print(f"READY {env['JOINERY_PORT']} {env['JOINERY_DATABASE_URL']} {env['JOINERY_REDIS_URL']}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Calls in processes (adapters/processes/calls.py): plain values there and back; what runs wild is ended alone."""
+"""Calls in processes (adapters/processes/calls.py): values are passed both ways, and runaway calls are terminated alone."""
 
 import asyncio
 import os

@@ -24,7 +24,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user may enter."""
+    """Create a folder that every user can enter."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -43,7 +43,7 @@ def test_a_failed_start_of_postgres_includes_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_process_number_that_went_to_another(tmp_path: Path) -> None:
-    """After a crash of the machine, the noted number may be that of any process, here of this one."""
+    """After a crash of the machine, the recorded process ID may belong to another process, here to this one."""
 
     async def go() -> None:
         postgres = Postgres(tmp_path)

@@ -1,4 +1,4 @@
-"""Readers that die, hang and grow: what one does, it does to nobody else."""
+"""Readers that crash, hang or exhaust memory do not affect others."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest_asyncio.fixture
 async def readers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFeedReaders]:
-    """At most two readers at a time, which may compute for a second and take 256 MiB."""
+    """Create at most two concurrent readers with limits of one second and 256 MiB."""
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setenv("JOINERY_SECRET", "not for readers")
     made = ProcessFeedReaders(
@@ -39,7 +39,7 @@ def _build_request(folder: Path, action: str = "well") -> ReadRequest:
 
 
 async def _ignore_progress(_: int) -> None:
-    """Hear how far it is."""
+    """Ignore the progress."""
 
 
 async def _read_process_id(readers: ProcessFeedReaders, folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Images in processes of their own (adapters/processes/calls.py): what is made of good ones, and what becomes of the others."""
+"""Images in separate processes (adapters/processes/calls.py): conversion of valid ones, refusal of others."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Log lines: floods are counted, outages have no traceback, unforeseen errors keep theirs."""
+"""Log lines: repetitions are counted, outages have no traceback, unexpected errors have one."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from entrypoints.logs import MAX_TEMPLATES, MAX_WARNINGS_PER_WINDOW, WINDOW_SECO
 
 
 class CapturingLogger:
-    """A logger of its own with a settable clock."""
+    """Separate logger with captured lines and a settable clock."""
 
     def __init__(self) -> None:
         self.now, self._out = 0.0, io.StringIO()

@@ -1,4 +1,4 @@
-"""Without the extra `embedded` every process starts, and `joinery up` names what it needs."""
+"""Without the extra `embedded`, every process starts, and `joinery up` names the missing extra."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ PROCESSES = (
 
 
 def run_without_extra(code: str, home: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run Python code in which importing the embedded servers' packages fails, as where they are not installed."""
+    """Run Python code without the packages of the embedded servers."""
     blocked = f"import sys; sys.modules.update(dict.fromkeys({BLOCKED!r}))\n"
     return subprocess.run(
         [sys.executable, "-c", blocked + code],

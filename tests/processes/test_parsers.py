@@ -1,4 +1,4 @@
-"""What parser processes carry out for requests: the answers of the real fork server are those of the same process."""
+"""Parser processes of requests: the results of the fork server equal those in the same process."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ PATHS = CategoryPaths({("Furniture", "Sofas"): 2, ("Möbel", "Stühle"): 1}, 3)
 
 @pytest_asyncio.fixture(name="parsers")
 async def running_parsers() -> AsyncIterator[ProcessCalls]:
-    """Parser processes as an API has them."""
+    """Run parser processes like an API."""
     calls = ProcessCalls([sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), "512"], max_calls=1)
     yield calls
     await calls.close()

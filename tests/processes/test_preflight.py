@@ -1,4 +1,4 @@
-"""What is looked after before anything starts."""
+"""Preparations before a process starts."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`joinery probe`: a site looked at from the command line, with neither database nor secret."""
+"""`joinery probe`: website check on the command line, without database and secret."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.flows.service_processes import FEEDS, ROOT
 
 @pytest.fixture
 def vendor_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
-    """A site that may be looked at."""
+    """Run a website on a permitted address."""
     monkeypatch.setenv("JOINERY_ALLOW_PRIVATE_HOSTS", FEEDS)
     monkeypatch.setenv("JOINERY_PLUGINS", str(ROOT / "plugins.toml"))
     monkeypatch.delenv("JOINERY_DATABASE_URL", raising=False)

@@ -1,4 +1,4 @@
-"""The relay hands over due lanes at once, after any loss, and is quiet when idle; ticks keep to themselves; one leads."""
+"""Relay: due lanes are dispatched at once and after losses, without load when idle. Ticks are independent. One scheduler leads."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class FakeDispatcher:
-    """A Dispatch that knows lanes, when they fall due, and which were dispatched."""
+    """JobDispatcher with lanes, their due times and the dispatched ones."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, datetime] = {}
@@ -56,7 +56,7 @@ class FakeDispatcher:
 
 
 class RelayRunner:
-    """A relay at work."""
+    """A relay with its queue and signals."""
 
     def __init__(self) -> None:
         self.dispatcher, self.queue, self.signals = FakeDispatcher(), MemoryQueue(), MemorySignals()
@@ -206,7 +206,7 @@ async def test_an_error_releases_the_leadership_and_requests_it_again(caplog: py
 
 
 async def test_a_scheduler_that_lost_the_leadership_does_nothing_more() -> None:
-    """Another process may lead by now."""
+    """Another process may have become the leader."""
     lost, begun, ended, stop = asyncio.Event(), 0, 0, asyncio.Event()
 
     @contextlib.asynccontextmanager

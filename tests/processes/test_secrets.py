@@ -1,4 +1,4 @@
-"""Another secret takes the place of the one that everything stands under, in services that run: nobody notices."""
+"""The operator's secret is replaced in running services without effect on clients."""
 
 import asyncio
 import json
@@ -37,14 +37,14 @@ TABLES = (
 
 @dataclass
 class DataDirectory:
-    """A data directory on which `joinery up` runs now and then."""
+    """Data directory for `joinery up`."""
 
     path: Path
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[str] | None" = None
 
     def start(self) -> None:
-        """Start, and wait until it is ready."""
+        """Start the service, and wait until it is ready."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
         words = ["up", "--data-dir", str(self.path), "--port", str(self.port)]
         self.process = subprocess.Popen(
@@ -62,26 +62,26 @@ class DataDirectory:
         raise AssertionError(lines)
 
     def stop(self) -> None:
-        """Stop."""
+        """Stop the service."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.communicate(timeout=40)
 
     def restart(self) -> None:
-        """Stop and start."""
+        """Restart the service."""
         self.stop()
         self.start()
 
     def run_command(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """One command on it."""
+        """Run a command on the directory."""
         return run_joinery(*words, "--data-dir", str(self.path))
 
     def read_secrets(self) -> list[str]:
-        """What it keeps."""
+        """Return the stored secrets."""
         return (self.path / "secret").read_text().split()
 
     def read_sealed_values(self) -> list[tuple[str, str, bytes]]:
-        """Every sealed value: table, owner, box."""
+        """Return every sealed value with table and owner."""
         found = []
         with psycopg.connect(read_run_file(self.path)["JOINERY_DATABASE_URL"]) as connection:
             connection.execute("SELECT set_config('joinery.org', '*', false)")
@@ -95,7 +95,7 @@ class DataDirectory:
 
 @contextmanager
 def run_data_directory(path: Path) -> Iterator[DataDirectory]:
-    """One, which is stopped at the end."""
+    """Run the service on a data directory."""
     made = DataDirectory(path)
     try:
         made.start()
@@ -106,7 +106,7 @@ def run_data_directory(path: Path) -> Iterator[DataDirectory]:
 
 @dataclass
 class ServiceClient:
-    """Somebody who knows nothing of secrets, and keeps what the service once answered."""
+    """Client that stores cursors and responses of the service."""
 
     port: int
     secret: str
@@ -118,11 +118,11 @@ class ServiceClient:
 
     @property
     def api(self) -> ApiClient:
-        """The client."""
+        """The API client."""
         return ApiClient(self.port, self.secret)
 
     def create_objects(self, url: str) -> None:
-        """Connect a source that signs in and an endpoint whose secret is being rotated; keep cursors."""
+        """Create a source with credentials and an endpoint during secret rotation; store cursors."""
         for number in range(2):
             self.source = self.api.create_source("url", config={"url": url}, name=f"Source {number}")
         stored = self.api.call("PUT", f"/v1/sources/{self.source}/credentials", {"credentials": CREDENTIALS})
@@ -134,13 +134,13 @@ class ServiceClient:
         self.log_cursor = self.api.get("/v1/changes")["next_cursor"]
 
     def create_upload(self) -> Any:
-        """An upload with its signed link."""
+        """Announce an upload; return it with its signed link."""
         files = self.api.create_source("file")
         body = {"filename": "a.csv", "content_type": "text/csv", "bytes": 5}
         return self.api.post(f"/v1/sources/{files}/uploads", body)
 
     def check_unaffected(self) -> None:
-        """Key, cursors, stored credentials and repeated answers are as ever."""
+        """Check that key, cursors, stored credentials and repeated responses still work."""
         assert self.api.get(f"/v1/sources/{self.source}")["has_credentials"] is True
         tried = self.api.post(f"/v1/sources/{self.source}/test")
         assert tried["ok"] is True, tried
@@ -154,13 +154,13 @@ class ServiceClient:
 
 @pytest.fixture
 def feeds() -> Iterator[FeedServer]:
-    """Where feeds are."""
+    """Run a feed server."""
     with serve_feeds() as served:
         yield served
 
 
 def create_client(port: int, made: Any, feeds: FeedServer) -> ServiceClient:
-    """A customer with that key, at home."""
+    """Create a client with the key and its objects."""
     one = ServiceClient(port, made["secret"], feeds)
     one.create_objects(feeds.serve("/feed.csv", build_catalogue(2)))
     return one
@@ -173,7 +173,7 @@ def is_retired(done: "subprocess.CompletedProcess[str]") -> bool:
 
 
 def count_opened_values(secret: str, values: list[tuple[str, str, bytes]]) -> int:
-    """How many of the values that secret alone gets at, whatever their destination."""
+    """Return the number of values that the secret alone can open."""
     known = AesGcmVault(secret).secret_ids[0]
     return sum(AesGcmVault(secret).parse_secret_id(box) == known for _, _, box in values)
 
@@ -235,7 +235,7 @@ OLD, NEW = "an old secret of at least thirty-two characters", "a new secret of a
 
 @pytest.mark.soak
 def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, feeds: FeedServer) -> None:
-    """What either seals or signs, the other one opens, for as long as both are there."""
+    """Each process opens what the other one seals or signs."""
     both = {"JOINERY_SECRET": NEW, "JOINERY_SECRET_FORMER": OLD}
     port = free_port()
     services = ServiceProcesses(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})

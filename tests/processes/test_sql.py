@@ -1,4 +1,4 @@
-"""`joinery sql` prints what the stores send."""
+"""`joinery sql` prints the statements of the stores."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`joinery up` from the outside: a process that starts, watches and stops others, on real servers and stand-ins."""
+"""`joinery up` from the outside: a supervisor that starts, monitors and stops real and fake processes."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ class UpCommand:
         return self
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """The exit code."""
+        """Stop the process; return its exit code."""
         self.process.send_signal(number)
         return self.list_remaining_processes()
 
@@ -62,7 +62,7 @@ class UpCommand:
         return "".join(self.lines)
 
     def list_descendants(self) -> list[int]:
-        """The processes that it started."""
+        """Return the descendants of the process."""
         out = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
         pairs = [tuple(map(int, line.split())) for line in out.splitlines()]
         found = [self.process.pid]
@@ -94,7 +94,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Callable[..., UpCommand]]:
-    """Starts `joinery up`; whatever runs at the end of the test is ended."""
+    """Return a function that starts `joinery up`; processes are stopped at the end of the test."""
     started: list[UpCommand] = []
 
     def start(data: Path | None = None, port: int = 0, kind: str = "usual", **env: str) -> UpCommand:

@@ -1,4 +1,4 @@
-"""Draining lanes: every job once, in order, its lease kept, failures put off, a stop that gives back what it holds."""
+"""Processing of lanes: each job once and in order, leases renewed, failures postponed, jobs released on stop."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ class FakeJob:
 
 
 class FakeDispatcher:
-    """A Dispatch over a few rows; job ids are the rows' numbers."""
+    """JobDispatcher over a few rows; job IDs are row numbers."""
 
     def __init__(self, *rows: FakeJob) -> None:
         self.rows = list(rows)
@@ -86,7 +86,7 @@ class FakeDispatcher:
             row.dispatched = row.dispatched and row.lease_until is not None
 
     async def finish(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """A handler that does nothing but finish."""
+        """Return a handler that only finishes the job."""
         self.rows[int(job.id)].done = True
 
 

@@ -1,4 +1,4 @@
-"""Folders for work: gone with it, and after a crash with the next process."""
+"""Work folders are removed after the work, or after a crash by the next process."""
 
 import os
 import subprocess

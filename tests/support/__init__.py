@@ -1,1 +1,1 @@
-"""Builders of values and makers of backends that several suites share."""
+"""Builders of values, fakes and backends that several suites share."""

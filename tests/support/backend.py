@@ -80,15 +80,15 @@ class Backend:
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
     offer: Callable[[Plan], Awaitable[None]]
-    """Put a plan on offer, or change it, as an operator does."""
+    """Creates or changes a plan, like an operator."""
     tracing: MemoryTracing
-    """What units of work are told by what they are part of; nothing, outside of spans."""
+    """Tracing of the units of work; empty outside of spans."""
     plan: str = "standard"
     served: Callable[[str], Awaitable[bool]] = _served
     """Whether `delivery_log` and `shards` are those of this organisation: on a cluster each node has its own."""
 
     async def organisation(self, **changes: object) -> Organisation:
-        """A new organisation on the plan."""
+        """Create an organisation on the plan."""
         plan = await self.registry.find_plan(self.plan)
         made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
         while not await self.served(made.id):
@@ -101,5 +101,5 @@ class Backend:
         await relay_events(self.network, self.signals, owners)
 
     async def tenant(self, *, livemode: bool = True) -> Tenant:
-        """A new organisation's tenant."""
+        """Create an organisation and return its tenant."""
         return Tenant((await self.organisation()).id, livemode)

@@ -1,4 +1,4 @@
-"""Builders of valid values, so that a test names only what it is about."""
+"""Builders of valid values, so that a test states only the relevant fields."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -87,7 +87,7 @@ def run(source: str, **changes: Any) -> Run:
 
 
 def mapping(source: str, *headers: str, **changes: Any) -> SourceMapping:
-    """The proposed mapping of a header set whose first column is the SKU, and of whose others nothing is known."""
+    """The proposed mapping of a header set whose first column is the SKU and whose other columns are unknown."""
     named = headers or ("Item No.", "Zorb")
     fields: dict[str, Any] = {
         "id": new_id("map"),
@@ -134,7 +134,7 @@ def probe(**changes: Any) -> Probe:
 
 
 def export(**changes: Any) -> Export:
-    """An export of products that waits."""
+    """A queued export of products."""
     fields: dict[str, Any] = {
         "id": new_id("exp"),
         "kind": ExportKind.PRODUCTS,
@@ -145,7 +145,7 @@ def export(**changes: Any) -> Export:
 
 
 def api_key(tenant: Tenant, **changes: Any) -> ApiKey:
-    """A key with every scope, made by an operator."""
+    """A key with every scope, created by an operator."""
     id = new_id("key")
     fields: dict[str, Any] = {
         "id": id,
@@ -165,7 +165,7 @@ def api_key(tenant: Tenant, **changes: Any) -> ApiKey:
 
 
 def request_log(tenant: Tenant, **changes: Any) -> RequestLog:
-    """A read that went well."""
+    """A successful read request."""
     fields: dict[str, Any] = {
         "id": new_id("req"),
         "tenant": tenant,
@@ -188,7 +188,7 @@ def request_log(tenant: Tenant, **changes: Any) -> RequestLog:
 
 
 def event(subject: str, **changes: Any) -> Event:
-    """A source that was degraded."""
+    """The event of a degraded source."""
     fields: dict[str, Any] = {"type": "source.degraded", "subject": subject, "version": 2, "data": {"id": subject}}
     return Event(**fields | changes)
 
@@ -213,7 +213,7 @@ def offer(variant: Variant, **changes: Any) -> Offer:
 
 
 def variant(product: Product, key: str, **changes: Any) -> Variant:
-    """A variant of the product under that key, without offers."""
+    """A variant of the product with the given key, without offers."""
     fields: dict[str, Any] = {
         "id": new_id("var"),
         "product": product.id,
@@ -230,7 +230,7 @@ def variant(product: Product, key: str, **changes: Any) -> Variant:
 
 
 def product(source: str, catalogue: str, key: str, **changes: Any) -> Product:
-    """An active product of the source under that key, without variants."""
+    """An active product of the source with the given key, without variants."""
     fields: dict[str, Any] = {
         "id": new_id("prod"),
         "catalogue": catalogue,
@@ -247,7 +247,7 @@ def product(source: str, catalogue: str, key: str, **changes: Any) -> Product:
 
 
 def endpoint(**changes: Any) -> Endpoint:
-    """An enabled endpoint that wants every event, thin and at once."""
+    """An enabled endpoint for all events, with thin payloads and without a window."""
     fields: dict[str, Any] = {
         "id": new_id("whe"),
         "url": "https://receiver.example/hooks",
@@ -269,7 +269,7 @@ def endpoint(**changes: Any) -> Endpoint:
 
 
 def delivery(endpoint: str, **changes: Any) -> Delivery:
-    """A pending delivery of a changed offer that was not attempted yet."""
+    """A pending delivery of a changed offer without attempts."""
     fields: dict[str, Any] = {
         "id": new_id("dlv"),
         "endpoint": endpoint,
@@ -285,7 +285,7 @@ def delivery(endpoint: str, **changes: Any) -> Delivery:
 
 
 def attempt(**changes: Any) -> DeliveryAttempt:
-    """An attempt that the receiver answered 503."""
+    """An attempt with the response status 503."""
     fields: dict[str, Any] = {
         "at": MOMENT,
         "status": "failed",

@@ -1,4 +1,4 @@
-"""Filling a catalogue, by hand or at random, and keeping a plain copy of what went in to compare with."""
+"""Catalogues with chosen or random contents, and plain copies of the contents for comparison."""
 
 import copy
 import random
@@ -23,12 +23,12 @@ LOCATIONS = ("main", "east")
 
 
 def full_key_range(source: str, stream: Stream = Stream.CATALOGUE) -> SlotRange:
-    """Every slot of the source's stream."""
+    """Return the key range that covers every slot of the stream."""
     return SlotRange(source, stream, 0, SLOT_COUNT)
 
 
 def build_batch(*products: Product) -> Batch:
-    """A batch that adds the products whole."""
+    """Return a batch that adds whole products."""
     batch = Batch(new_products=list(products), touched={product.id: product for product in products})
     batch.new_variants = [variant for product in products for variant in product.variants]
     batch.new_offers = [offer for variant in batch.new_variants for offer in variant.offers]
@@ -38,7 +38,7 @@ def build_batch(*products: Product) -> Batch:
 async def store_batch(
     uow: UnitOfWork, tenant: Tenant, batch: Batch, key_range: SlotRange, now: datetime = builders.MOMENT
 ) -> None:
-    """Write the batch in a transaction of its own."""
+    """Write the batch in a separate transaction."""
     async with uow.begin(tenant, builders.CALL) as tx:
         await tx[CatalogueStore].save_batch(key_range, batch, now)
 
@@ -46,7 +46,7 @@ async def store_batch(
 async def add_products(
     uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT
 ) -> list[Product]:
-    """Add whole products of one source; answers plain copies as the store should hold them."""
+    """Add whole products of one source; return plain copies as they should be stored."""
     copies = copy.deepcopy(list(products))
     await store_batch(uow, tenant, build_batch(*products), full_key_range(products[0].source), now)
     for product in copies:
@@ -61,7 +61,7 @@ async def add_products(
 
 
 async def add_image(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "https://a.example/1.jpg") -> Image:
-    """A stored image that the product names."""
+    """Store an image that the product refers to."""
     [address] = build_image_urls([url], "run_1")
     async with uow.begin(tenant, builders.CALL) as tx:
         key = f"images/{tenant.org}/live/1-aa"
@@ -74,12 +74,12 @@ async def add_image(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "h
 
 
 def row_fingerprint(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
-    """A fingerprint under that key."""
+    """A fingerprint with the given key."""
     return RowFingerprint(hash(key) % SLOT_COUNT if slot is None else slot, key, fingerprint, product)
 
 
 def random_product(dice: random.Random, source: str, catalogue: str, key: str) -> Product:
-    """A product with up to three variants of up to two offers."""
+    """Return a product with up to three variants with up to two offers each."""
     data: dict[str, object] = {"title": " ".join(dice.sample(WORDS, dice.randint(1, 4)))}
     if brand := dice.choice(BRANDS):
         data["brand"] = brand
@@ -100,7 +100,7 @@ def random_product(dice: random.Random, source: str, catalogue: str, key: str) -
 
 
 def random_product_filter(dice: random.Random, products: list[Product], moments: list[datetime]) -> ProductFilter:
-    """A filter of one to three conditions, most of which some product meets."""
+    """Return a filter of one to three conditions, most of which match a product."""
     some = dice.choice(products)
     ids = list(categories.category_by_id())
     possible: dict[str, object] = {
@@ -124,12 +124,12 @@ def random_product_filter(dice: random.Random, products: list[Product], moments:
 
 
 def _some_ids(dice: random.Random, ids: list[str]) -> list[str]:
-    """A few of the ids, and one that nothing has."""
+    """Return some of the IDs and one unknown ID."""
     return [*dice.choices(ids, k=dice.randint(1, 9)), ids[0][:-22] + "0" * 22]
 
 
 def _random_codes(dice: random.Random, keys: list[str], products: list[Product]) -> dict[str, object]:
-    """Codes of which most are some variant's, exactly or nearly."""
+    """Return codes, most of which are exactly or nearly a variant's."""
     codes = (*CODES, "AB-12/C", "lm 1001", "--", "")
     keys = [*keys, *(variant.key for product in products for variant in product.variants), "none", ""]
     return {
@@ -141,7 +141,7 @@ def _random_codes(dice: random.Random, keys: list[str], products: list[Product])
 
 
 def random_offer_filter(dice: random.Random, products: list[Product], moments: list[datetime]) -> OfferFilter:
-    """A filter of one to three conditions, most of which some offer meets."""
+    """Return a filter of one to three conditions, most of which match an offer."""
     offers = [offer for product in products for variant in product.variants for offer in variant.offers]
     some = dice.choice(offers)
     possible: dict[str, object] = {

@@ -44,7 +44,7 @@ class NoVault:
 
 @dataclass
 class CheckHarness:
-    """One source of one tenant. `checks` and `work` are what the API and a worker do."""
+    """One source of one tenant. `service` is used like by the API; `process_jobs` acts as a worker."""
 
     backend: Backend
     tenant: Tenant
@@ -55,7 +55,7 @@ class CheckHarness:
 
     @property
     def service(self) -> CheckService:
-        """The use cases; waiting has the worker do what there is to do."""
+        """The use cases; waiting for a result runs the worker."""
 
         async def worked(_: float) -> None:
             await self.process_jobs()
@@ -63,12 +63,12 @@ class CheckHarness:
         return CheckService(self.backend.uow, self.connectors, (0.0, 0.0), worked)
 
     def create_handler(self) -> CheckExecution:
-        """The handler of checks, as a worker makes it."""
+        """Return the handler of checks, as created by a worker."""
         readers = create_in_process_readers(self.connectors)
         return CheckExecution(self.backend.uow, self.connectors, self.vault, readers, FileWorkspaces(), lease=LEASE)
 
     async def process_jobs(self) -> None:
-        """Carry out what waits."""
+        """Process the waiting jobs."""
         readers = create_in_process_readers(self.connectors)
         runs = RunExecution(
             self.backend.uow, self.connectors, self.objects, self.vault, readers, FileWorkspaces(), lease=LEASE
@@ -101,14 +101,14 @@ class CheckHarness:
         return settled
 
     async def get_run(self, id: str) -> Run:
-        """The run as it is now."""
+        """Return the current run."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             run = await tx[RunStore].get(id)
         assert run is not None
         return run
 
     async def get_variant_ids(self, *products: str) -> Mapping[str, str]:
-        """The ids of the products' variants by key."""
+        """Return the IDs of the products' variants by key."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
             found = await tx[CatalogueStore].load_products(self.source.id, products)
         return {variant.key: variant.id for product in found.values() for variant in product.variants}
@@ -120,7 +120,7 @@ class CheckHarness:
         return {offer.location: dict(offer.data) for offer in item.offers} if item else {}
 
     async def list_events(self, kind: str) -> Sequence[Any]:
-        """The events of that type, oldest first."""
+        """Return the events of the type, oldest first."""
         page = await self.backend.events.read_page(
             LogView.own(self.tenant), BEGINNING, LogPosition(position=OPEN_END), 10_000, ALL
         )
@@ -128,7 +128,7 @@ class CheckHarness:
 
 
 async def create_check_harness(backend: Backend, tenant: Tenant, **fields: Any) -> CheckHarness:
-    """A desk with a new source."""
+    """Create a source and return its harness."""
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         org = await tx[OrgStore].get_organisation()
         given = {"connector": "shop", "config": {"currency": "usd"}, **fields}

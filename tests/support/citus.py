@@ -1,4 +1,4 @@
-"""Databases on a Citus cluster that is at hand, for tests that run where there is one.
+"""Databases on a Citus cluster, for tests that require one.
 
 `JOINERY_TEST_CITUS_URL` names a database at a coordinator (as a superuser, of whom every node takes connections) that knows its
 workers; tests make databases of their own on the same servers. How to get such a cluster: docs/cluster.md.
@@ -17,12 +17,12 @@ from adapters.postgres.schema_migrations import migrate
 
 GIVEN = os.environ.get("JOINERY_TEST_CITUS_URL")
 ON_CLUSTER = bool(GIVEN) and os.environ.get("JOINERY_TEST_ON") == "citus"
-"""Whether suites that use one database use one of the cluster."""
+"""Whether suites with a single database use one of the cluster."""
 SHARDS = 4
 
 
 async def list_nodes() -> list[tuple[str, int]]:
-    """Host and port of every node, the coordinator first."""
+    """Return host and port of every node, the coordinator first."""
     assert GIVEN, "ask for this only where there is a cluster"
     async with await psycopg.AsyncConnection.connect(GIVEN, autocommit=True) as connection:
         cursor = await connection.execute(
@@ -34,13 +34,13 @@ async def list_nodes() -> list[tuple[str, int]]:
 
 
 def build_address(host: str, port: int, database: str | None = None) -> str:
-    """The address of a database on one of the nodes."""
+    """Return the address of a database on one of the nodes."""
     given: dict[str, Any] = dict(conninfo_to_dict(GIVEN or ""))
     return make_conninfo(**given | {"host": host, "port": port} | ({"dbname": database} if database else {}))
 
 
 async def create_cluster_database(label: str, *, distributed: bool = True, migrated: bool = True) -> str:
-    """The address of a new database at the coordinator, with the extension and its workers; mostly distributed."""
+    """Create a database at the coordinator, with the extension and its workers; return its address."""
     async with await psycopg.AsyncConnection.connect(GIVEN or "", autocommit=True) as turn:
         # roles are the whole server's: adding a node to two databases at once fails
         await turn.execute("SELECT pg_advisory_lock(hashtext('making a database'))")
@@ -53,7 +53,7 @@ async def create_cluster_database(label: str, *, distributed: bool = True, migra
 
 
 async def _made(name: str) -> str:
-    """The address of a new database that knows its workers."""
+    """Create a database that knows its workers; return its address."""
     every = await list_nodes()
     for host, port in every:
         await execute(
@@ -87,7 +87,7 @@ async def drop_database(address: str) -> None:
 async def temporary_cluster_database(
     label: str, *, distributed: bool = True, migrated: bool = True
 ) -> AsyncIterator[str]:
-    """A new database that is dropped afterwards."""
+    """Create a database and drop it at the end."""
     address = await create_cluster_database(label, distributed=distributed, migrated=migrated)
     try:
         yield address
@@ -96,7 +96,7 @@ async def temporary_cluster_database(
 
 
 async def execute(address: str, *statements: str) -> list[tuple[Any, ...]]:
-    """Statements one after the other, each by itself; answers the rows of the last."""
+    """Execute the statements in order, each in its own transaction; return the rows of the last."""
     rows: list[tuple[Any, ...]] = []
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         for statement in statements:

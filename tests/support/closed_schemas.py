@@ -1,10 +1,10 @@
-"""Schemas made closed: nothing may stand in an answer or event that its description does not name."""
+"""JSON schemas that refuse undescribed fields."""
 
 from typing import Any
 
 
 def close_schema(schema: Any) -> Any:
-    """The schema with every object in it refusing fields that it does not describe."""
+    """Return the schema with `additionalProperties: false` in every object."""
     if isinstance(schema, list):
         return [close_schema(part) for part in schema]
     if not isinstance(schema, dict):

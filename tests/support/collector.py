@@ -39,7 +39,7 @@ class Collector:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def spans(self) -> list[ReceivedSpan]:
-        """Every span, in the order of arrival."""
+        """Return all spans in the order of arrival."""
         return [
             parse_span(value(resource.resource.attributes)["service.name"], span)
             for path, _, message in list(self.requests)
@@ -50,7 +50,7 @@ class Collector:
         ]
 
     def metrics(self) -> dict[tuple[str, str], Any]:
-        """The latest of each figure, by process and name."""
+        """Return the latest value of each metric, by process and name."""
         return {
             (value(resource.resource.attributes)["service.name"], metric.name): metric
             for path, _, message in list(self.requests)
@@ -74,7 +74,7 @@ def parse_span(process: str, span: Any) -> ReceivedSpan:
 
 @contextmanager
 def run_collector() -> Iterator[Collector]:
-    """A collector that listens."""
+    """Run a collector."""
     collector = Collector()
 
     class Handler(BaseHTTPRequestHandler):

@@ -28,7 +28,7 @@ TOKEN = {
 
 
 def info(name: str, kinds: str, streams: str = "catalogue stock", **changes: Any) -> ConnectorInfo:
-    """A connector's declaration; it takes a URL and a number of pages as settings, and a token."""
+    """Return the declaration of a connector with the settings `url` and `pages`, and a token."""
     fields: dict[str, Any] = {
         "name": name,
         "title": name.title(),
@@ -73,11 +73,11 @@ class FakeConnectors:
     )
 
     def list_connectors(self) -> Sequence[ConnectorInfo]:
-        """Every connector, by name."""
+        """Return all connectors by name."""
         return self.known
 
     def find_connector(self, name: str) -> ConnectorInfo | None:
-        """One connector's declaration."""
+        """Return the declaration of a connector."""
         return next((one for one in self.known if one.name == name), None)
 
     @asynccontextmanager
@@ -107,7 +107,7 @@ class FakeConnectors:
         score_header: Callable[[Sequence[str]], int],
         report_problem: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
-        """The feed's lines as one table."""
+        """Return the lines of the feed as one table."""
         lines = snapshot.read_text("utf-8", "replace").splitlines()
         if not lines:
             raise ParseFailed("The feed is empty.")

@@ -1,4 +1,4 @@
-"""A person signed in to the console of running processes, for flows and for Chromium."""
+"""Console clients with a signed-in person, for running processes."""
 
 import http.client
 import re
@@ -20,11 +20,11 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 
 COOKIE = "joinery"
-"""The session's cookie where the console is served without TLS."""
+"""The name of the session cookie without TLS."""
 
 
 async def create_session(container: Dependencies, tenant: Tenant, role: str = "owner") -> str:
-    """The cookie of a new member."""
+    """Sign in a new member and return the session cookie."""
     now = container[Clock].now()
     email = f"{new_id('usr')[4:].lower()}@fjord.test"
     user = await container[People].add(User(new_id("usr"), email, "Ada Moreau", now, now))
@@ -41,11 +41,11 @@ class ConsoleBrowser:
     cookie: str
 
     def get(self, path: str) -> str:
-        """A page's text, behind redirects."""
+        """Return the text of a page, after redirects."""
         return self._request("GET", path, b"", {})
 
     def submit(self, page: str, path: str, **fields: Any) -> str:
-        """Send a form of the page and go where it leads; a field that is (name, bytes) is a file."""
+        """Submit a form of the page and go where it leads; a field that is (name, bytes) is a file."""
         known = {
             name: unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1]) for name in ("csrf", "submission_id")
         }  # type: ignore[index]
@@ -82,7 +82,7 @@ class ConsoleBrowser:
 
 @dataclass
 class TabResponse:
-    """An answer as it comes."""
+    """Response without following redirects."""
 
     status: int
     text: str
@@ -90,18 +90,18 @@ class TabResponse:
 
 
 class Tab:
-    """One tab of a browser: keeps cookies, follows nothing, one connection a page."""
+    """Browser tab that stores cookies and follows no redirects, with one connection per page."""
 
     def __init__(self, port: int, cookie: str | None = None) -> None:
         self._port = port
         self.cookies: dict[str, str] = {COOKIE: cookie} if cookie else {}
 
     def get(self, path: str) -> TabResponse:
-        """A page."""
+        """Request a page."""
         return self._request("GET", path, b"")
 
     def submit(self, form: TabResponse, path: str, **fields: str) -> TabResponse:
-        """Send a form of that page."""
+        """Submit a form of the page."""
         known = {
             name: unescape(re.search(rf'name="{name}" value="([^"]*)"', form.text)[1])
             for name in ("csrf", "submission_id")

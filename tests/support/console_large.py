@@ -163,7 +163,7 @@ def _product(sources: Sequence[str], catalogue: str, now: datetime) -> Product:
 
 
 async def _further(parts: Dependencies, tenant: Tenant, sources: Sequence[str], catalogue: str, now: datetime) -> None:
-    """Products of many brands and categories, for lists and filters."""
+    """Create products of many brands and categories, for lists and filters."""
     made = []
     for number in range(400):
         data = {
@@ -303,7 +303,7 @@ async def _endpoints(parts: Dependencies, tenant: Tenant, now: datetime) -> tupl
 
 
 async def _events(parts: Dependencies, tenant: Tenant, product: Product) -> Event:
-    """Events with large payloads, all of the product; answers the last one."""
+    """Append events of the product with large payloads; return the last one."""
     offers = product.variants[0].offers
     events = []
     for number in range(300):
@@ -329,7 +329,7 @@ def _request(tenant: Tenant, number: int, now: datetime) -> RequestLog:
 async def _access(
     parts: Dependencies, tenant: Tenant, organisation: Organisation, owner: User
 ) -> tuple[list[str], list[str], list[str]]:
-    """Keys, apps and audit entries with large differences."""
+    """Create keys, apps and audit entries with large differences."""
     principal = Principal(
         tenant,
         Actor("user", owner.id),

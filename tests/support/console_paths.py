@@ -10,14 +10,14 @@ from tests.support.console_large import LargeOrganisation
 
 _STREAMS = ("/stream/", "/progress")
 _UNKNOWN_IDS = {"secret": "none", "org": "org_0000000000000000000000"}
-"""Parts of rules that only whoever got a link knows."""
+"""Secrets in rules, which only recipients of a link know."""
 _FURTHER: Final[Mapping[str, Sequence[str]]] = {
     "/console/catalogue": ("?q=oak", "?status=active"),
     "/console/developers/events": ("?types=offer.changed",),
     "/console/developers/reference": ("?q=list",),
     "/console/organisation/audit": ("?object=source",),
 }
-"""Other looks of a page, by its rule: queries that show more, or something else."""
+"""Queries of further views of a page, by its rule."""
 
 
 def build_paths(made: LargeOrganisation) -> Iterator[str]:
@@ -36,7 +36,7 @@ def build_paths(made: LargeOrganisation) -> Iterator[str]:
 
 
 def _stem(rule: str) -> str:
-    """The rule up to its first id."""
+    """Return the rule up to its first ID."""
     return rule.partition("<")[0]
 
 

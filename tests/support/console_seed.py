@@ -33,7 +33,7 @@ class SeededOrganisation:
 
 
 async def seed_console(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str = "Fjord") -> SeededOrganisation:
-    """Sources in trouble and in health, their runs, products with offers of both, a log of them, endpoints that fail."""
+    """Create healthy and failing sources, runs, products with offers of both, events and failing endpoints."""
     now = world.clock.now()
     owner = world.orgs[org]
     tenant, catalogue = Tenant(owner.id, True), owner.get_catalogue_id(True)

@@ -1,4 +1,4 @@
-"""A proxy in front of the API that loses connections and answers refusals as configured."""
+"""Proxy in front of the API that closes connections and refuses requests as configured."""
 
 import http.client
 import json
@@ -31,7 +31,7 @@ class Fault:
 
 @dataclass
 class FaultyProxy:
-    """`faults` are used up one a request; `seen` is what came, as (method, path, headers)."""
+    """Proxy that applies one of `faults` to each request; `seen` are the requests (method, path, headers)."""
 
     to: int
     faults: list[Fault] = field(default_factory=list)
@@ -51,7 +51,7 @@ class FaultyProxy:
 
 @contextmanager
 def faulty_proxy(to: int) -> Iterator[FaultyProxy]:
-    """A proxy of the API on that port."""
+    """Run a proxy of the API on the port."""
     proxy = FaultyProxy(to)
 
     class Handler(BaseHTTPRequestHandler):

@@ -27,7 +27,7 @@ def matches_query(q: str, held: set[str], codes: Iterable[str]) -> bool:
 
 
 def variant_codes(data: Any) -> set[str]:
-    """The codes of a variant's SKU and MPN."""
+    """Return the codes of a variant's SKU and MPN."""
     return {made for name in ("sku", "mpn") if (made := normalise_code(data.get(name) or ""))}
 
 

@@ -1,4 +1,4 @@
-"""Programs of this project, forked from a process that has imported everything: a fiftieth of the time that starting Python takes.
+"""Programs of this project, forked from a process with all imports, fifty times faster than a start of Python.
 
 The process is its own in all that tests strike: pid, memory, files, signals. `tests/processes` start programs as operators do.
 """
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = "entrypoints.cli.main"
 _IMPORTED = ("cli.processes", "api.server", "worker.service", "scheduler.service", "mail.service", "cli.mirror")
 _MOST = 200_000
-"""Bytes of a message."""
+"""Maximum size of a message in bytes."""
 
 
 class ForkedProcess(subprocess.Popen[bytes]):
@@ -55,7 +55,7 @@ class ForkedProcess(subprocess.Popen[bytes]):
 
 
 class ProgramForkServer:
-    """The server, started with the first process that is wanted; it and all that it has forked end with this process."""
+    """Fork server, started with the first process; it and its children end with this process."""
 
     def __init__(self) -> None:
         self._lock, self._ended = Lock(), dict[int, int]()
@@ -64,7 +64,7 @@ class ProgramForkServer:
     def start(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Path, errors: Path | None = None
     ) -> ForkedProcess:
-        """A process that runs `-m MODULE …` or `-c PROGRAM …`, its output added to `out`, its error output to `errors`, or to `out` as well."""
+        """Start a process for `-m MODULE …` or `-c PROGRAM …`; its output is appended to `out`, errors to `errors` or `out`."""
         for place in (out, errors or out):
             place.touch()  # whoever reads along may look at once
         job = {"argv": argv, "env": env, "cwd": str(cwd), "outputs": [str(out), str(errors or out)]}
@@ -77,7 +77,7 @@ class ProgramForkServer:
         return ForkedProcess(self, pid, argv)
 
     def poll_process(self, pid: int) -> int | None:
-        """The exit code of a process; None while it runs."""
+        """Return the exit code of a process, or None while it runs."""
         with self._lock:
             control = self._control
             while control is not None and select.select([control], [], [], 0)[0]:
@@ -85,7 +85,7 @@ class ProgramForkServer:
             return self._ended.get(pid)
 
     def _receive(self, control: socket.socket) -> int | None:
-        """Take one message: the pid of what was forked, or None for the end of another."""
+        """Receive one message: the process ID of a forked process, or None for an exit."""
         message = control.recv(_MOST)
         assert message, "the server of forks is gone"
         report: dict[str, int] = json.loads(message)
@@ -101,7 +101,7 @@ FORKS = ProgramForkServer()
 def run_joinery(
     *words: object, env: Mapping[str, str] | None = None, timeout: float = 120
 ) -> "subprocess.CompletedProcess[str]":
-    """One command to its end, with no settings but those of `env`."""
+    """Run a command until it ends, with the settings of `env` only."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
     environment = kept | {"PYTHONPATH": str(ROOT)} | dict(env or {})
     argv = ("-m", COMMAND, *map(str, words))
@@ -131,7 +131,7 @@ def _server() -> socket.socket:
 
 
 def _forked(control: socket.socket) -> dict[str, Any]:
-    """Fork for each message; returns in the forked process alone, with what it is to do."""
+    """Fork for each message; return only in the forked process, with its job."""
     woken, wakes = socket.socketpair()
     for end in (woken, wakes):
         end.setblocking(False)
@@ -166,7 +166,7 @@ def _report_exits(control: socket.socket) -> None:
 
 
 def _become(job: Mapping[str, Any]) -> None:
-    """Set output, folder and environment of the forked process, and have it end with the server."""
+    """Set output, folder and environment of the forked process, and end it with the server."""
     from adapters.processes.fork_server import die_with_parent
     from domain.kernel.ids import reset_after_fork
 
@@ -194,7 +194,7 @@ def _run(argv: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Import, then fork for whoever asks on the socket that the argument names."""
+    """Import all modules, then fork for requests on the socket of the argument."""
     control = socket.socket(fileno=int(sys.argv[1]))
     importlib.import_module(COMMAND)
     for name in _IMPORTED:

@@ -1,4 +1,4 @@
-"""A fork server whose readers do what their connector's name, or the snapshot, says: `python -m tests.support.hostile_reader`."""
+"""Fork server with readers that perform the action named by connector or snapshot: `python -m tests.support.hostile_reader`."""
 
 import ctypes
 import os
@@ -60,7 +60,7 @@ class HostileReader:
         self._order = order
 
     def spool(self) -> SpoolResult:
-        """Do the deed, if it is one."""
+        """Perform the action."""
         content = Path(self._order.snapshot).read_bytes()[:20].decode()
         deed = ACTIONS.get(self._order.connector) or ACTIONS.get("sleep" if self._order.is_pushed else content)
         if deed is not None:
@@ -90,7 +90,7 @@ class HostileReader:
         return []
 
     def close(self) -> None:
-        """Leave a mark."""
+        """Write a marker file."""
         Path(self._order.folder, "closed").touch()
 
 

@@ -1,4 +1,4 @@
-"""An identity provider of a test's own, which answers like an honest one unless it is configured to cheat."""
+"""Fake identity provider, which responds correctly unless configured otherwise."""
 
 import hmac
 import json
@@ -23,7 +23,7 @@ _NOW = 1_795_000_000
 
 @dataclass
 class FakeProvider:
-    """ports.outbound.Outbound, behind which one provider stands. `claims` are laid over the honest ones (None takes one out).
+    """`ports.outbound.Outbound` with one provider. `claims` override the correct claims (None removes one).
 
     `sign_with` is another algorithm, `metadata` overrides the discovery document, `userinfo` is the response of that endpoint.
     """
@@ -140,7 +140,7 @@ def _encoded(data: bytes) -> str:
 
 @cache
 def _key(kid: str) -> RSAKey:
-    """Made once for all tests: it takes long."""
+    """Created once, because it is slow."""
     return RSAKey.generate_key(2048, {"kid": kid, "use": "sig"})
 
 

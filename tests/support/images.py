@@ -1,4 +1,4 @@
-"""Image files, good and hostile, made here byte by byte or by Pillow."""
+"""Valid and hostile image files, created byte by byte or by Pillow."""
 
 import io
 import struct
@@ -14,7 +14,7 @@ HTML = b"<!DOCTYPE html><html><body>Not found, but politely.</body></html>"
 
 
 def build_image(width: int = 60, height: int = 40, colour: Any = (200, 30, 30), mode: str = "RGB") -> Image.Image:
-    """A picture whose left upper quarter is white, so that it shows which way up it is."""
+    """Return an image whose upper left quarter is white, which shows its orientation."""
     made = Image.new(mode, (width, height), colour)
     if mode == "RGB":
         made.paste((255, 255, 255), (0, 0, width // 2, height // 2))
@@ -22,19 +22,19 @@ def build_image(width: int = 60, height: int = 40, colour: Any = (200, 30, 30), 
 
 
 def encode_image(image: Image.Image, format: str = "JPEG", **options: Any) -> bytes:
-    """The picture as a file."""
+    """Encode the image as a file."""
     out = io.BytesIO()
     image.save(out, format, **options)
     return out.getvalue()
 
 
 def build_jpeg(number: int = 0, **options: Any) -> bytes:
-    """A JPEG; each number is another picture."""
+    """Return a JPEG; each number is a different image."""
     return encode_image(build_image(colour=(number % 256, number // 256 % 256, 99)), "JPEG", quality=90, **options)
 
 
 def build_rotated_jpeg(orientation: int) -> bytes:
-    """A JPEG that is to be turned by its EXIF."""
+    """Return a JPEG with an EXIF orientation."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     exif[0x010F] = "A camera's maker"
@@ -42,13 +42,13 @@ def build_rotated_jpeg(orientation: int) -> bytes:
 
 
 def build_animation(format: str) -> bytes:
-    """Three pictures, the first red."""
+    """Return an animation of three frames, the first red."""
     frames = [Image.new("RGB", (30, 20), colour) for colour in ("#f00", "#0f0", "#00f")]
     return encode_image(frames[0], format, save_all=True, append_images=frames[1:], duration=50)
 
 
 def build_profiled_jpeg(profile: bytes | None = None) -> bytes:
-    """A JPEG with a colour profile."""
+    """Return a JPEG with a colour profile."""
     own = profile or ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     return build_jpeg(icc_profile=own)
 
@@ -58,18 +58,18 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def build_png(width: int, height: int, data: bytes = b"", depth: int = 8, kind: int = 2) -> bytes:
-    """A PNG that says it is so large, whatever it holds."""
+    """Return a PNG with the stated size, regardless of its data."""
     head = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(data)) + _chunk(b"IEND", b"")
 
 
 def build_png_bomb() -> bytes:
-    """A few kilobytes that unpack to a picture within the bounds, all zeros."""
+    """Return a PNG of a few kilobytes that decodes to a large image within the limits."""
     return build_png(7_990, 8_000, bytes((7_990 * 3 + 1) * 8_000))
 
 
 def build_text_bomb() -> bytes:
-    """A small PNG whose text unpacks to 200 MiB."""
+    """Return a small PNG whose text decompresses to 200 MiB."""
     good = build_png(4, 4, bytes(13 * 4))
     text = _chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(200 << 20)))
     return good[:33] + text + good[33:]

@@ -15,12 +15,12 @@ EVIDENCE = (PairEvidence("title", 3, 4.25, "most rare words shared", "Halden", "
 
 
 def build_item(variant: str, title: str = "Halden oak dining table 180 cm", **data: Any) -> dict[str, Any]:
-    """The data of a variant."""
+    """Return the data of a variant."""
     return {"id": variant, "title": title, "brand": "Halden", **data}
 
 
 def build_pair(left: str, right: str, **changes: Any) -> MatchPair:
-    """An open pair of two variants."""
+    """Return an open pair of two variants."""
     made = MatchPair(
         id=new_id("mpr"), status=PairStatus.OPEN, left=left, left_product=f"prod_{left}", right=right, right_product=f"prod_{right}",
         probability=0.8, prior=-3.0, evidence=EVIDENCE, conflicts=(), created_at=builders.MOMENT, updated_at=builders.MOMENT,
@@ -31,7 +31,7 @@ def build_pair(left: str, right: str, **changes: Any) -> MatchPair:
 def make_answer(
     choice: str = "same", confidence: float = 0.99, *reasons: tuple[str, str, str], note: str = "They agree."
 ) -> dict[str, Any]:
-    """An answer of a model."""
+    """Return an answer of a model."""
     names = ("field", "subject_quote", "candidate_quote")
     quotes = [dict(zip(names, reason, strict=True)) for reason in reasons or [("brand", "Halden", "Halden")]]
     return {"choice": choice, "confidence": confidence, "reasons": quotes, "note": note}
@@ -39,7 +39,7 @@ def make_answer(
 
 @dataclass
 class FakeItems:
-    """The data of variants, changed at will."""
+    """Changeable data of variants."""
 
     known: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -49,11 +49,11 @@ class FakeItems:
 
 @dataclass
 class FakeDecisions:
-    """Merges and dismisses in the rows of the transaction; `refuses` has it raise Conflict after it has written."""
+    """Decisions stored in the rows of the transaction; with `refuses`, Conflict is raised after the write."""
 
     refuses: bool = False
     failing: list[Exception] = field(default_factory=list)
-    """Raised one after the other, once the row is written."""
+    """Errors that are raised in order, after the row was written."""
 
     async def merge_pair(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
         return await self._set(tx, pair_id, PairStatus.MERGED, merge=new_id("mrg"))

@@ -1,4 +1,4 @@
-"""Kills a follower again and again while events are written, and checks what it saw."""
+"""Repeatedly kills a follower while events are written, and checks the received events."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from tests.support import builders
 from tests.support.faulty_proxy import Fault, faulty_proxy
 
 PAGE = 7
-"""Events a page, as the followers ask for them."""
+"""Events per page that the followers request."""
 
 
 def follow_across_kills(

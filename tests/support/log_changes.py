@@ -24,22 +24,22 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND catalogue = %(catalogue)s AN
 
 
 async def delete_events(pool: Pool, log: Tenant, first: int) -> None:
-    """Delete the events from there on, as if they had never been; the epoch stays."""
+    """Delete the events from `first` on, without a new epoch."""
     await _run(pool, _FORGET, log, first=first)
 
 
 async def raise_low_watermark(pool: Pool, log: Tenant, low: int) -> None:
-    """Delete the events up to there by age."""
+    """Delete the events up to `low`, as by age."""
     await _run(pool, _AGED, log, low=low)
 
 
 async def grant_licence(pool: Pool, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
-    """Let a holder see what these groups cover, as the owner's organisation would."""
+    """Grant a holder a licence for the groups."""
     await _run(pool, _GRANT, owner, catalogue=catalogue, holder=holder, groups=list(groups))
 
 
 async def revoke_licence(pool: Pool, owner: Tenant, catalogue: str, holder: str) -> None:
-    """Revoke a grant."""
+    """Revoke a licence."""
     await _run(pool, _REVOKE, owner, catalogue=catalogue, holder=holder)
 
 

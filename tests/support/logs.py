@@ -1,4 +1,4 @@
-"""Event logs that answer as a test wants them to: losses, slow reads, what is down."""
+"""Event logs with configurable losses, delays and failures."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -24,7 +24,7 @@ START = FeedPosition()
 
 
 class CountedEvents(MemoryEventReader):
-    """`down` makes reading fail, `failing` so many pages; questions for bounds and pages, and pages of the network's logs, are counted.
+    """Event reader that counts requests; `down` makes all reads fail, `failing` the given number of pages.
 
     With a `window` a page looks at so many events alone, whatever is asked for.
     """
@@ -68,7 +68,7 @@ class CountedEvents(MemoryEventReader):
 
 
 class TailedLog:
-    """A log in memory with its follower running."""
+    """Log in memory with a running tailer."""
 
     def __init__(self, **tailer: Any) -> None:
         self.store, self.signals = MemoryLogs(), MemorySignals()
@@ -82,14 +82,14 @@ class TailedLog:
         self.tenant = Tenant(new_id("org"), True)
 
     async def write(self, count: int = 1, tenant: Tenant | None = None, **changes: Any) -> list[str]:
-        """That many events in one transaction; answers their ids."""
+        """Append `count` events in one transaction; return their IDs."""
         events = [builders.event(**{"subject": new_id("src")} | changes) for _ in range(count)]
         async with self.uow.begin(tenant or self.tenant, builders.CALL) as tx:
             await tx[EventLog].append(events)
         return [event.id for event in events]
 
     async def relay_events(self) -> None:
-        """Copy what is published by now to the network's logs."""
+        """Copy the published events to the network logs."""
         await relay_events(self.network, self.signals)
 
     async def end_positions(self, tenant: Tenant | None = None) -> FeedPosition:
@@ -100,28 +100,28 @@ class TailedLog:
         return FeedPosition(bounds[own].end, bounds[network].end)
 
     async def position_at(self, position: int) -> FeedPosition:
-        """Behind the tenant's own event there."""
+        """Return the feed position after the tenant's event at `position`."""
         kept = self.store.events[self.tenant][position]
         return FeedPosition(LogPosition((await self.end_positions()).own.epoch, position, kept.at))
 
     def delete_events(self, first: int, tenant: Tenant | None = None) -> None:
-        """The log loses its events from there on, as a server does that goes back in time."""
+        """Delete the events from `first` on, like the restore of an older backup."""
         kept = self.store.events[tenant or self.tenant]
         for position in range(first, max(kept, default=0) + 1):
             kept.pop(position, None)
 
     def grant_licence(self, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
-        """A licence."""
+        """Grant a licence."""
         self.store.granted[owner][catalogue, holder] = Grant(catalogue, holder, frozenset(groups))
 
     def revoke_licence(self, owner: Tenant, catalogue: str, holder: str) -> None:
-        """Take it back."""
+        """Revoke the licence."""
         self.store.granted[owner].pop((catalogue, holder), None)
 
 
 @asynccontextmanager
 async def run_log(**tailer: Any) -> AsyncIterator[TailedLog]:
-    """A log whose follower runs."""
+    """Run a log with its tailer."""
     log = TailedLog(**tailer)
     task = asyncio.create_task(log.tailer.run())
     await asyncio.sleep(0)
@@ -134,5 +134,5 @@ async def run_log(**tailer: Any) -> AsyncIterator[TailedLog]:
 
 
 def build_unknown_position(position: LogPosition) -> LogPosition:
-    """A place that the log has not come to, or has lost."""
+    """Return a position that the log does not contain."""
     return LogPosition(position.epoch, position.position + 1)

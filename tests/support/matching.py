@@ -1,4 +1,4 @@
-"""Invented vendors in a catalogue, and matching them as a worker does, its pairs kept in a list."""
+"""Catalogues of invented vendors, matched like by a worker, with the pairs in a list."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ LEASE = timedelta(seconds=10)
 
 @dataclass
 class PairRecorder:
-    """Offers that are remembered: the pairs by their variants, as they are kept; `batches` in their order."""
+    """Recorder of the stored pairs by their variants; `batches` are in order."""
 
     pairs: dict[tuple[str, str], ScoredPair] = field(default_factory=dict)
     batches: list[list[str]] = field(default_factory=list)
 
     async def store_scores(self, tx: Tx, matched_variants: Sequence[str], scored_pairs: Sequence[ScoredPair]) -> None:
-        """Keep the pairs in place of all that there are of these variants."""
+        """Replace all pairs of the variants."""
         self.batches.append(list(matched_variants))
         own = set(matched_variants)
         self.pairs = {key: pair for key, pair in self.pairs.items() if own.isdisjoint(key)}
@@ -48,7 +48,7 @@ def _hundredths(text: str, unit: str) -> dict[str, Any]:
 
 
 def build_variant_data(texts: Mapping[str, str]) -> dict[str, Any]:
-    """VariantData of an invented vendor's texts."""
+    """Return VariantData with the texts of an invented vendor."""
     data: dict[str, Any] = {name: texts[name] for name in ("gtin", "mpn", "colour") if name in texts}
     unit = texts["dim_unit"]
     sides = {name: _hundredths(texts[name], unit) for name in ("width", "depth", "height") if name in texts}
@@ -56,7 +56,7 @@ def build_variant_data(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def build_products(source: str, things: Sequence[tuple[str, FurnitureItem, Mapping[str, str]]]) -> list[Product]:
-    """A source's products: things of one family are variants of one product, keyed as given."""
+    """Return the products of a source; items of one family are variants of one product."""
     made: dict[str, Product] = {}
     for key, thing, texts in things:
         family = f"{thing.name} {thing.kind}"
@@ -77,7 +77,7 @@ def build_products(source: str, things: Sequence[tuple[str, FurnitureItem, Mappi
 async def match_queued_variants(
     backend: Backend, tenant: Tenant, recorder: PairRecorder | None = None, **sizes: int
 ) -> PairRecorder:
-    """Match what waits, as a worker does once a run has ended."""
+    """Match the queued variants, like a worker after a run."""
     recorder = recorder or PairRecorder()
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[JobStore].add(create_matching_job(tenant))
@@ -91,5 +91,5 @@ async def match_queued_variants(
 
 
 def build_source_ids(count: int) -> list[str]:
-    """Ids of sources in their order."""
+    """Return IDs of sources in ascending order."""
     return sorted(new_id("src") for _ in range(count))

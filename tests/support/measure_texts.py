@@ -1,4 +1,4 @@
-"""Texts of measures made from their grammar together with their meaning, and an account of every figure in a text."""
+"""Generated texts of measures with their meaning, and a check that every number of a text is explained."""
 
 import re
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ JOINS = (" x ", " X ", "x", "X", " × ", " * ", "  x  ")
 
 @dataclass(frozen=True)
 class Figure:
-    """A number as it is written, and what it is."""
+    """A number as text and its value."""
 
     text: str
     value: Fraction
@@ -97,7 +97,7 @@ def hundredths(value: Fraction, unit: str) -> int:
 
 
 def misspell(word: str, at: int, kind: int) -> str:
-    """`word` with one slip of the pen: two letters swapped, one left out, one doubled."""
+    """Return `word` with one typing error: two letters swapped, one omitted or one doubled."""
     at = 1 + at % (len(word) - 2)
     if kind == 0 and word[at] != word[at + 1]:
         return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
@@ -125,7 +125,7 @@ def figures(draw: st.DrawFn, unit: str) -> Figure:
 
 @dataclass(frozen=True)
 class SizeText:
-    """A text, the sides it states in hundredths of an inch, and the unit a column would have to add."""
+    """A text, its sides in hundredths of an inch, and the unit that a column would have to add."""
 
     text: str
     sides: dict[str, int]
@@ -138,7 +138,7 @@ def _after(parts: list[tuple[str, str]], join: str) -> str:
 
 @st.composite
 def size_texts(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> SizeText:
-    """A size of three sides, axes before, behind, glued, as words, or an order stated once."""
+    """Generate a size of three sides with axes before, after or attached, as words, or as one stated order."""
     unit = unit or draw(st.sampled_from(["in", "cm", "mm"]))
     numbers = [draw(figures(unit) if figure is None else figure) for _ in SIDES]
     mark = draw(st.sampled_from(UNITS[unit]))
@@ -185,7 +185,7 @@ def size_texts(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> 
 
 @st.composite
 def corrupted_size_texts(draw: st.DrawFn) -> SizeText:
-    """A size with up to three characters lost, doubled, swapped or put in, or its end cut off; whole numbers only."""
+    """Generate a size with up to three changed characters or a missing end; whole numbers only."""
     found = draw(size_texts("in", st.integers(11, 99).map(lambda n: Figure(str(n), Fraction(n)))))
     text = found.text
     for _ in range(draw(st.integers(1, 3))):
@@ -209,7 +209,7 @@ _FEET = re.compile(r"\d+\s*['’′](?!['’′])\s*-?\s*\d+")
 
 
 def find_unexplained_figures(text: str, spread: ParsedSize) -> list[str]:
-    """The figures of a text that nothing in its reading accounts for.
+    """Return the numbers of a text that its parsed measures do not explain.
 
     Zero states nothing. Accounted for are the digits of given values, of what was set aside, of names and counts, and the upper end of a range.
     """

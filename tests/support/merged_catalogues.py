@@ -1,4 +1,4 @@
-"""Catalogues of several sources whose items are merged, and what readers see of them."""
+"""Catalogues of several sources with merged items, and their merged view."""
 
 import json
 import random
@@ -33,7 +33,7 @@ Hear = Callable[[Sequence[Event]], None]
 
 @dataclass
 class MergedCatalogue:
-    """A tenant with sources and what was loaded of them."""
+    """Tenant with sources and their loaded products."""
 
     uow: UnitOfWork
     tenant: Tenant
@@ -48,7 +48,7 @@ class MergedCatalogue:
         return made
 
     async def load_product(self, source: Source, key: str, *variants: str, **data: Any) -> Product:
-        """A product of the source with these variants, each with an offer."""
+        """Load a product of the source with the variants, each with an offer."""
         product = builders.product(source.id, source.catalogue, key, data={"title": f"Title of {key}", **data})
         for name in variants:
             variant = builders.variant(product, f"{key}/{name}", data={"sku": f"{key}-{name}", "colour": name})
@@ -59,7 +59,7 @@ class MergedCatalogue:
         return product
 
     async def create_pair(self, one: Variant, other: Variant, **changes: Any) -> MatchPair:
-        """An open pair of two variants."""
+        """Return an open pair of two variants."""
         known = {variant.id: product.id for product in self.products for variant in product.variants}
         left, right = build_pair_key(one.id, other.id)
         fields: dict[str, Any] = {
@@ -73,7 +73,7 @@ class MergedCatalogue:
         return pair
 
     async def merge_variants(self, one: Variant, other: Variant, heard: Hear = lambda _: None) -> Merge:
-        """Have them be one; answers the merge of the variants."""
+        """Merge the variants; return the merge."""
         pair = await self.create_pair(one, other)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             merged = await MERGING.merge_pair(tx, pair.id, DecidedBy.PERSON)
@@ -87,7 +87,7 @@ class MergedCatalogue:
             return undone
 
     async def change_product(self, source: Source, key: str, **data: Any) -> list[Event]:
-        """The source says something else of a product of its own; answers the events that are heard of it."""
+        """Change a product of the source; return the resulting events."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
             loaded = await tx[CatalogueStore].load_products(source.id, [key])
@@ -109,7 +109,7 @@ class MergedCatalogue:
         return CatalogueReconciler(source, "run_1", Stream.CATALOGUE, now, False, dict(loaded), lambda _: True)
 
     async def change_variants(self, source: Source, key: str, **data: Any) -> list[Event]:
-        """The source says something else of every variant of a product of its own."""
+        """Change every variant of a product of the source."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
             reconciler = self.create_reconciler(
@@ -123,7 +123,7 @@ class MergedCatalogue:
             return list(events)
 
     async def move_variant(self, source: Source, key: str, variant: str, to: str) -> None:
-        """The source states one of its variants under another product from now on, and the first one no more; then it is matched."""
+        """Move a variant of the source to another product, and match it."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
             loaded = await tx[CatalogueStore].load_products(source.id, [key, to], [variant])
@@ -140,7 +140,7 @@ class MergedCatalogue:
             await PairUpdater().store_scores(tx, [own.id], [])
 
     async def change_price(self, source: Source, key: str, price: int) -> list[Event]:
-        """The source asks another price for every variant of a product."""
+        """Change the price of every variant of a product."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[CatalogueStore].lock_for_writing()
             loaded = await tx[CatalogueStore].load_products(source.id, [key])
@@ -157,7 +157,7 @@ class MergedCatalogue:
             return list(events)
 
     async def list_documents(self, *, versions: bool = False) -> dict[str, Any]:
-        """Every product as the list answers it; without what only tells that something changed."""
+        """Return every product of the list without versions and times of change."""
         async with self.uow.begin_reading(self.tenant) as tx:
             page = await tx[CatalogueStore].list_products(ProductFilter(), PageRequest(limit=1000))
         found = {one.id: one.body if versions else remove_versions(json.loads(one.body)) for one in page.items}
@@ -165,27 +165,27 @@ class MergedCatalogue:
         return found
 
     async def find_products(self, **filter: Any) -> set[str]:
-        """The ids of products that a filter finds."""
+        """Return the IDs of the products that match a filter."""
         async with self.uow.begin_reading(self.tenant) as tx:
             page = await tx[CatalogueStore].list_products(ProductFilter(**filter), PageRequest(limit=1000))
         return {one.id for one in page.items}
 
     async def list_offers(self, **filter: Any) -> dict[str, tuple[str, str]]:
-        """Each offer with the variant and product that it is listed under."""
+        """Return each offer with its variant and product in the list."""
         async with self.uow.begin_reading(self.tenant) as tx:
             page = await tx[CatalogueStore].list_offers(OfferFilter(**filter), PageRequest(limit=1000))
         return {line.offer.id: (line.offer.variant, line.offer.product) for line in page.items}
 
 
 def remove_versions(value: Any) -> Any:
-    """JSON without versions and times of change."""
+    """Return the JSON without versions and times of change."""
     if isinstance(value, dict):
         return {name: remove_versions(one) for name, one in value.items() if name not in ("version", "updated_at")}
     return [remove_versions(one) for one in value] if isinstance(value, list) else value
 
 
 def choose_pair(dice: random.Random, products: list[Product]) -> tuple[Variant, Variant] | None:
-    """Two variants of different sources."""
+    """Choose two variants of different sources."""
     variants = [variant for product in products for variant in product.variants]
     one = dice.choice(variants)
     others = [other for other in variants if other.source != one.source]

@@ -1,4 +1,4 @@
-"""Filling the network's logs, as the leading scheduler does all the time."""
+"""Relay of events to the network logs, like by the leading scheduler."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ from ports.signals import Signals
 
 
 async def relay_events(network: NetworkLog, signals: Signals, owners: Collection[Tenant] | None = None) -> None:
-    """Copy everything that is published by now, of these owners or of all: others' tests may publish as well."""
+    """Copy all published events of the owners, by default of all owners including those of other tests."""
     made = NetworkRelay(network, signals)
     await made._load_checkpoints()
     await made.copy_new_events(await network.list_publishers(owners))

@@ -1,4 +1,4 @@
-"""An app of each kind in an organisation, and an owner who is signed in, made by the use cases themselves."""
+"""One app of each kind in an organisation, and a signed-in owner, created by the use cases."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ KINDS = {
 
 
 async def create_apps(parts: Dependencies, organisation: Organisation) -> tuple[dict[str, Any], str]:
-    """`client_id` and `client_secret` by the app's kind, and the cookie of the owner."""
+    """Return `client_id` and `client_secret` by the kind of app, and the cookie of the owner."""
     now = builders.MOMENT
     tenant, user = Tenant(organisation.id, True), User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, now)
     owner = Principal(

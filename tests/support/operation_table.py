@@ -1,9 +1,9 @@
-"""The whole operation table, as the application serves it."""
+"""The complete operation table of the application."""
 
 from entrypoints.areas.registry import AREAS
 from entrypoints.operations.table import OperationTable
 
 
 def load_operation_table() -> OperationTable:
-    """Every area's rows."""
+    """Return the rows of all areas."""
     return OperationTable(AREAS)

@@ -1,4 +1,4 @@
-"""Walks through a paged list in both directions, and checks of the result."""
+"""Pagination through a list in both directions, and checks of the result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ async def collect_items(
     between: Callable[[], Awaitable[None]] = nothing,
     full: bool = True,
 ) -> list[T]:
-    """Every item from `start` on, in the list's own order; `between` happens after each page but the last.
+    """Return every item from `start` on, in list order; `between` runs after each page except the last.
 
     `full`: a page that is not the last has as many as it may.
     """

@@ -1,4 +1,4 @@
-"""Functions that processes of tests run (tests/processes/test_calls.py): `python -m tests.support.parsers`."""
+"""Functions that test processes execute (tests/processes/test_calls.py): `python -m tests.support.parsers`."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def failing(way: str) -> None:
 
 
 def wild(way: str) -> bytes:
-    """Do what no parser should."""
+    """Misbehave in the given way."""
     match way:
         case "computing":
             pow(3, 10**30_000, 7**30_000)

@@ -19,7 +19,7 @@ PATIENCE = 120
 
 
 class PauseMonitor:
-    """A watch over ports, in a process of its own so that nothing here delays it."""
+    """Monitor of ports in a separate process, which this process cannot delay."""
 
     def __init__(self, *ports: int, every: float = 0.01) -> None:
         command = [sys.executable, "-P", "-m", "tests.support.pauses", str(every), *map(str, ports)]
@@ -30,21 +30,21 @@ class PauseMonitor:
         assert self._process.stdout.readline() == b"watching\n"
 
     def longest(self) -> dict[int, float]:
-        """End the watch: the longest wait at each port, in seconds."""
+        """End the monitor; return the longest wait at each port, in seconds."""
         output, _ = self._process.communicate(timeout=PATIENCE + 20)
         found = {int(port): waits for port, waits in json.loads(output).items()}
         assert all(longest is not None and count > 10 for longest, count in found.values()), found
         return {port: longest for port, (longest, _) in found.items()}
 
     def close(self) -> None:
-        """End it, whatever it was doing."""
+        """Terminate the monitor."""
         self._process.kill()
         self._process.wait()
 
 
 @contextmanager
 def monitor_pauses(*ports: int, every: float = 0.01) -> Iterator[PauseMonitor]:
-    """A watch over ports that ends with the context."""
+    """Monitor ports until the context ends."""
     pulse = PauseMonitor(*ports, every=every)
     try:
         yield pulse
@@ -71,7 +71,7 @@ def _watch(port: int, every: float, stop: threading.Event, found: dict[int, tupl
 
 
 def main(every: float, ports: list[int]) -> None:
-    """Watch until the input ends."""
+    """Monitor until the input ends."""
     stop, found = threading.Event(), dict[int, tuple[float | None, int]]()
     threads = [threading.Thread(target=_watch, args=(port, every, stop, found)) for port in ports]
     for thread in threads:

@@ -73,7 +73,7 @@ ON CONFLICT (code) DO UPDATE SET name = excluded.name, tier = excluded.tier, mon
 _made: dict[str, str] = {}
 """The addresses of the migrated databases, by where they are (`embedded`, `server`, `citus`), and of the embedded server."""
 MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/postgres")
-"""A server that happens to be at hand: the suites run on it as well, if one may make databases there."""
+"""An available server; the suites also run on it if they can create databases there."""
 
 
 async def is_available() -> bool:
@@ -94,7 +94,7 @@ async def _drop(server: str, name: str) -> None:
 
 
 async def server() -> str:
-    """The address of the maintenance database of a server that this process may use, which is started at need."""
+    """Return the address of the maintenance database of a server, which is started if necessary."""
     if given := os.environ.get("JOINERY_TEST_DATABASE_URL"):
         return given
     if "" not in _made:
@@ -108,7 +108,7 @@ async def server() -> str:
 
 
 async def create_database(server: str, name: str, **settings: str) -> str:
-    """Create an empty database in place of any of that name; return its address."""
+    """Create an empty database, replace an existing one of the name, and return its address."""
     async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
         await connection.execute(f'CREATE DATABASE "{name}"'.encode())
@@ -118,7 +118,7 @@ async def create_database(server: str, name: str, **settings: str) -> str:
 
 
 async def database(where: str = "embedded") -> str:
-    """The address of a migrated database that this process has for itself."""
+    """Return the address of a migrated database that only this process uses."""
     if ON_CLUSTER and where == "embedded":
         where = "citus"
     if where == "citus" and where not in _made:
@@ -134,17 +134,17 @@ async def database(where: str = "embedded") -> str:
 
 
 def is_shared(address: str) -> bool:
-    """Return whether the database was created by this process on a server that other processes use as well."""
+    """Return whether other processes use the server on which this process created the database."""
     return address in _made.values()
 
 
 def build_plan_values(plan: Plan) -> dict[str, Any]:
-    """The values of OFFER."""
+    """Return the values of OFFER."""
     return {**to_json_value(plan), "meters": Jsonb(to_json_value(plan.meters)), "features": sorted(plan.features)}
 
 
 def assemble_backend(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock = SystemClock()) -> Backend:
-    """Everything in PostgreSQL, by default on the machine's clock; a plan is put on offer at every address."""
+    """Return a backend on PostgreSQL, by default with the machine's clock; a plan is created at every address."""
     tracing = MemoryTracing()
 
     async def pass_time(by: timedelta) -> None:
@@ -196,7 +196,7 @@ def assemble_backend(pool: Pool, shards: PostgresShards, *addresses: str, clock:
 
 @asynccontextmanager
 async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
-    """Everything in one database."""
+    """Return a backend with one database."""
     address = await database(where)
     pool = Pool(address, size=10)
     node = random.choice(await pool.list_tenant_nodes())

@@ -8,7 +8,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def list_descendants(pid: int) -> Iterator[int]:
-    """The processes below that one."""
+    """Return the descendants of the process."""
     try:
         listed = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
@@ -19,12 +19,12 @@ def list_descendants(pid: int) -> Iterator[int]:
 
 
 def peak_memory(pid: int) -> int:
-    """The most memory that it has held, in MiB; 0 when it is gone."""
+    """Return the peak memory of the process in MiB; 0 after its end."""
     return _memory(pid, "VmHWM:")
 
 
 def memory(pid: int) -> int:
-    """The memory that it holds, in MiB; 0 when it is gone."""
+    """Return the memory of the process in MiB; 0 after its end."""
     return _memory(pid, "VmRSS:")
 
 
@@ -37,7 +37,7 @@ def _memory(pid: int, name: str) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """The processor time that it has used; 0 when it is gone."""
+    """Return the CPU time of the process in seconds; 0 after its end."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -28,14 +28,14 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: float = 0.0
     torn: bool = False
-    """The connection ends in the middle of the body."""
+    """Whether the connection ends in the middle of the body."""
     chunked: bool = False
-    """Without a length: in chunks, the body again and again until the client has had enough."""
+    """Whether the body is repeated in chunks, without a length, until the client closes the connection."""
 
 
 @dataclass
 class Provider:
-    """One that is running. `answer` makes a reply of the question's body; `requests` are the bodies that came."""
+    """A running provider. `answer` creates the reply to a request body; `requests` are the received bodies."""
 
     api: str
     url: str = ""
@@ -45,12 +45,12 @@ class Provider:
     headers: list[Mapping[str, str]] = field(default_factory=list)
 
     def make_reply(self, value: Any, *, read: int = 812, written: int = 57, **more: Any) -> Reply:
-        """An answer as the API gives it."""
+        """Return a response in the format of the API."""
         body = _openai(value, read, written) if self.api == "openai" else _anthropic(value, read, written)
         return Reply(body=json.dumps(body | more).encode())
 
     def make_refusal(self, why: str) -> Reply:
-        """The model would rather not."""
+        """Return a refusal of the model."""
         if self.api == "openai":
             body = _openai(None, 812, 57)
             body["choices"][0]["message"] |= {"content": None, "refusal": why}
@@ -59,7 +59,7 @@ class Provider:
         return Reply(body=json.dumps(body).encode())
 
     def make_truncated_reply(self) -> Reply:
-        """The answer came to the bound of its tokens."""
+        """Return an answer truncated at the token limit."""
         if self.api == "openai":
             body = _openai(None, 812, 4000)
             body["choices"][0] |= {"finish_reason": "length"}
@@ -218,7 +218,7 @@ def _error(status: int, kind: str, message: str) -> Reply:
 
 @contextmanager
 def provider(api: str) -> Iterator[Provider]:
-    """One that serves on this machine: `openai` or `anthropic`; its `url` is what operators set."""
+    """Run a provider, `openai` or `anthropic`; operators would configure its `url`."""
     made, ended = Provider(api), threading.Event()
     server = _Server(("127.0.0.1", 0), _handler(made, ended))
     made.url = f"http://127.0.0.1:{server.server_address[1]}" + ("/v1" if api == "openai" else "")

@@ -1,4 +1,4 @@
-"""A push source on any backend, with a worker beside it: records go in, what the catalogue holds comes out."""
+"""Push source on any backend with a worker, from records to the stored catalogue."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,12 +25,12 @@ from tests.support.memory.objects import MemoryObjects
 from tests.support.readers import create_in_process_readers
 
 LEASE = timedelta(seconds=1)
-"""Short, so that an attempt which ends without a word is soon taken over."""
+"""Short, so that a crashed attempt is soon repeated."""
 
 
 @dataclass
 class PushHarness:
-    """One source of kind push of one tenant."""
+    """One push source of one tenant."""
 
     backend: Backend
     tenant: Tenant
@@ -38,7 +38,7 @@ class PushHarness:
     objects: MemoryObjects
 
     def create_handler(self) -> RunExecution:
-        """The handler of runs, as a worker makes it."""
+        """Return the handler of runs, as created by a worker."""
         connectors = FakeConnectors()
         return RunExecution(
             self.backend.uow,
@@ -51,25 +51,25 @@ class PushHarness:
         )
 
     async def queue_push(self, records: Sequence[Any], **options: Any) -> Run:
-        """One call of the API."""
+        """Queue a push, like one call of the API."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
             push = PushRequest(json.dumps(records).encode(), len(records), **options)
             return await RunService(FakeConnectors()).push(tx, self.source.id, push)
 
     async def process_jobs(self) -> None:
-        """Carry out what waits."""
+        """Process the waiting jobs."""
         await LaneProcessor(self.backend.dispatch, {EXECUTE_RUN: self.create_handler()}, lease=LEASE).process_lane(
             build_source_lane(self.source.id)
         )
 
     async def push(self, records: Sequence[Any], **options: Any) -> Run:
-        """One call, carried out; the run as it ended."""
+        """Push records, process them, and return the finished run."""
         run = await self.queue_push(records, **options)
         await self.process_jobs()
         return await self.get_run(run.id)
 
     async def get_run(self, id: str) -> Run:
-        """The run as it is now."""
+        """Return the current run."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             run = await tx[RunStore].get(id)
         assert run is not None
@@ -99,7 +99,7 @@ class PushHarness:
 
 
 async def create_push_harness(backend: Backend, tenant: Tenant) -> PushHarness:
-    """A desk with a new source."""
+    """Create a source and return its harness."""
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         org = await tx[OrgStore].get_organisation()
         source = builders.source(

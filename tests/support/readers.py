@@ -1,4 +1,4 @@
-"""Readers of feeds in the test's own process, so that what they read with can be a fake."""
+"""Feed readers in the test's process, which can use fakes."""
 
 from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpools
@@ -8,5 +8,5 @@ from tests.support.memory.feed_readers import MemoryFeedReaders
 
 
 def create_in_process_readers(connectors: Connectors) -> MemoryFeedReaders:
-    """Readers over these connectors."""
+    """Return readers that use the connectors."""
     return MemoryFeedReaders(lambda order: SnapshotReader(connectors, JsonCodec(), FileSpools, order))

@@ -1,4 +1,4 @@
-"""The last release, unpacked from the repository's history, to run its processes beside this one's."""
+"""The last release, extracted from the Git history, to run its processes together with this release's."""
 
 import subprocess
 import tarfile
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 LAST_RELEASE = "d8285d3530acfaf5254d92565aaaf5cc7f457b0a"
-"""The commit whose processes must work on this one's schema (docs/operations.md#upgrades)."""
+"""The commit whose processes must work with the current schema (docs/operations.md#upgrades)."""
 _ROOT = Path(__file__).parents[2]
 
 

@@ -1,4 +1,4 @@
-"""Rows of any dataclass, made from its types alone: what the generic suites keep and read again."""
+"""Rows of any dataclass, generated from its types for generic suites."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -11,11 +11,11 @@ from domain.kernel.ids import new_id
 from tests.support.builders import MOMENT
 
 FROM_LATER = 1_000
-"""From this number on, enums have values that a later release might have added."""
+"""From this number on, enums have values that a later release might add."""
 
 
 def build_sample(kind: type, number: int = 0, **changes: Any) -> Any:
-    """A row; every second one leaves out what may be left out."""
+    """Return a row; every second one omits the optional fields."""
     hints = get_type_hints(kind)
     made = {field.name: _value(hints[field.name], field.name, number) for field in fields(kind)}
     return kind(**made | changes)

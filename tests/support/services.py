@@ -15,7 +15,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def create_run_handler(container: Dependencies) -> Handler:
-    """The handler of `runs.execute` jobs, as a worker makes it."""
+    """Return the handler of `runs.execute` jobs, as created by a worker."""
     return create_handlers([runs.AREA], container)[EXECUTE_RUN]
 
 

@@ -1,4 +1,4 @@
-"""A database in which `now()` is the time that a test sets: of the HTTP suites, and of contract tests marked `settable_clock`.
+"""Database whose `now()` a test sets, for the HTTP suites and contract tests marked `settable_clock`.
 
 Its `search_path` names a schema with functions of that name before `pg_catalog`. `clock_timestamp()` stays the machine's. With
 `settable_backend` the clock of the process stands still as well; HTTP suites give their application the clock of the database.
@@ -63,7 +63,7 @@ class DatabaseClock(SettableClock):
 
 
 class SettableDatabase:
-    """The address, and the rows as the owner sees them."""
+    """Access to the database as its owner."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -82,11 +82,11 @@ class SettableDatabase:
         self._connection.execute(statement.encode(), values or None)
 
     def save_plan(self, plan: Plan) -> None:
-        """Put a plan on offer, or change it."""
+        """Create or change a plan."""
         self._connection.execute(OFFER.encode(), build_plan_values(plan))
 
     def add_organisation(self, made: Organisation) -> None:
-        """Add an organisation whose plan is on offer."""
+        """Add an organisation with an available plan."""
         values = (made.id, made.name, made.kind, made.plan.code, made.api_version, *made.catalogues, made.created_at)
         self.execute(_ADD, *values)
 
@@ -99,11 +99,11 @@ class SettableDatabase:
         }
 
     def take_notifications(self) -> list[str]:
-        """Return the payloads of the notifications that came in since the last call."""
+        """Return the payloads of the notifications since the last call."""
         return [one.payload for one in self._connection.notifies(timeout=0.05)]
 
     def clear(self) -> None:
-        """Delete everything that tests have left."""
+        """Delete all rows of tests."""
         self.execute(self._clear)
 
 
@@ -111,7 +111,7 @@ _made: list[SettableDatabase] = []
 
 
 async def settable_database() -> SettableDatabase:
-    """The process's own."""
+    """Return the settable database of the process."""
     if not _made:
         # what is created without a schema's name goes to public
         address = await create_database(
@@ -126,7 +126,7 @@ async def settable_database() -> SettableDatabase:
 
 @asynccontextmanager
 async def settable_backend() -> AsyncIterator[Backend]:
-    """Everything in that database; its clock, and with it the process's, stands still until `pass_time`."""
+    """Return a backend on the database; its clock and the process's stand still until `pass_time`."""
     database = await settable_database()
     database.clear()
     clock, pool = DatabaseClock(database), Pool(database.address, size=10)

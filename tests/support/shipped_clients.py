@@ -1,4 +1,4 @@
-"""The clients as they are shipped, unpacked where programs find them."""
+"""The distributed client libraries, unpacked for programs."""
 
 import atexit
 import importlib
@@ -24,7 +24,7 @@ BASE = "http://127.0.0.1:8080"
 
 @cache
 def load_description() -> Mapping[str, Any]:
-    """The API's description."""
+    """Return the OpenAPI description."""
     return build_document(OperationTable(AREAS), BASE, BASE)
 
 
@@ -35,13 +35,13 @@ def build_client_files() -> Mapping[str, bytes]:
 
 
 def unpack_wheel(folder: Path) -> Path:
-    """The folder, with the Python package in it."""
+    """Unpack the Python package into the folder."""
     zipfile.ZipFile(io.BytesIO(build_client_files()[WHEEL])).extractall(folder)
     return folder
 
 
 def unpack_tarball(folder: Path) -> Path:
-    """The folder, with the TypeScript package in its node_modules."""
+    """Unpack the TypeScript package into the folder's `node_modules`."""
     place = folder / "node_modules" / "joinery-client"
     with tarfile.open(fileobj=io.BytesIO(build_client_files()[TARBALL])) as archive:
         for entry in archive.getmembers():
@@ -55,7 +55,7 @@ def unpack_tarball(folder: Path) -> Path:
 
 @cache
 def import_client() -> ModuleType:
-    """The Python package out of its wheel, in this process."""
+    """Import the Python package from its wheel."""
     folder = Path(tempfile.mkdtemp(prefix="joinery-client-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     sys.path.insert(0, str(unpack_wheel(folder)))

@@ -1,4 +1,4 @@
-"""Webhook receiver for a stage, and webhook endpoints whose deliveries it receives."""
+"""Webhook receiver, and webhook endpoints whose deliveries it receives."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from tests.flows.service_processes import FEEDS, ServiceProcesses, wait_until
 
 @contextmanager
 def run_receiver(services: ServiceProcesses) -> Iterator[ReceiverClient]:
-    """A receiver on the address that the stage's processes may reach; it keeps bodies and headers."""
+    """Run a receiver that the service processes can reach; it stores bodies and headers."""
     client = ReceiverClient(FEEDS, find_free_port(FEEDS), find_free_port(FEEDS))
     process = services.start("receiver", client.argv)
     try:
@@ -47,13 +47,13 @@ class EndpointClient:
         return self.api.get(self.target)
 
     def patch_endpoint(self, **changes: Any) -> Any:
-        """Change it, whatever its version."""
+        """Change the endpoint with `If-Match: *`."""
         answer = self.api.call("PATCH", self.target, changes, If_Match="*")
         assert answer.status == 200, answer.body
         return answer.json()
 
     def send_test_event(self) -> Any:
-        """Have a test event sent; answers the delivery."""
+        """Send a test event; return the delivery."""
         return self.api.post(self.target + "/test")
 
     def rotate_secret(self, **settings: Any) -> str:
@@ -63,7 +63,7 @@ class EndpointClient:
         return secret
 
     def trust_secret(self, secret: str) -> None:
-        """The receiver verifies by this secret as well."""
+        """Make the receiver also verify with the secret."""
         self.secrets.append(secret)
         self.receiver.set_secrets({self.path: self.secrets})
 
@@ -97,7 +97,7 @@ class EndpointClient:
 def create_endpoint(
     api: ApiClient, at: ReceiverClient, types: tuple[str, ...] = ("*",), url: str = "", **settings: Any
 ) -> EndpointClient:
-    """A new endpoint; `settings` are its settings, or (`does`) what its receiver does."""
+    """Create an endpoint with `settings`; `does` is the behaviour of its receiver."""
     path = f"/{next(_PATHS)}"
     url = url or at.url(path, **settings.pop("does", {}))
     made = api.post("/v1/webhook-endpoints", {"url": url, "event_types": list(types), **settings})

@@ -1,1 +1,1 @@
-"""What lies outside of the database, for tests: objects, feed readers, hosts, messages, tracing, clocks and event logs in memory."""
+"""Fakes in memory of everything outside of the database: objects, feed readers, hosts, messages, tracing, clocks, event logs."""

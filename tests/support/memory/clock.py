@@ -1,18 +1,18 @@
-"""Clocks: the machine's own, and one that a test sets."""
+"""The system clock, and a clock that a test sets."""
 
 from datetime import UTC, datetime, timedelta
 from time import time_ns
 
 
 class SystemClock:
-    """The machine's wall clock in UTC."""
+    """System clock in UTC."""
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time_ns() // 1_000_000 / 1000, UTC)
 
 
 class SettableClock:
-    """A clock that stands still until it is told to move."""
+    """Clock that stands still until it is set or advanced."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
@@ -25,6 +25,6 @@ class SettableClock:
         self._now = moment
 
     def advance(self, by: timedelta) -> datetime:
-        """Move the time on; answers the new time."""
+        """Advance the time; return the new time."""
         self._now += by
         return self._now

@@ -1,4 +1,4 @@
-"""The event logs of all tenants and the network's, in memory, for tests of those who read them.
+"""Event logs of all tenants and the network in memory, for tests of readers.
 
 Transactions append only; the other stores have no twin in memory (docs/architecture.md#tests).
 """
@@ -34,7 +34,7 @@ FIRST_EPOCH = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event at its position in a log. In a network's log, `owner` is whose it is, `announced_at` when that one had it."""
+    """An event at its position in a log. In a network log, `owner` published it, and `announced_at` is its time in the owner's log."""
 
     position: int
     tenant: Tenant
@@ -46,7 +46,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a catalogue's organisation lets a holder (`*` for everybody) see of it."""
+    """Licence of a holder (`*` for all) for a catalogue."""
 
     catalogue: str
     holder: str
@@ -54,7 +54,7 @@ class Grant:
 
 
 def render_event(kept: StoredEvent, body: bytes = b"", groups: frozenset[str] | None = None) -> LoggedEvent:
-    """The event as readers get it."""
+    """Render the event for readers."""
     event = kept.event
     return LoggedEvent(
         position=kept.position,
@@ -73,7 +73,7 @@ def render_event(kept: StoredEvent, body: bytes = b"", groups: frozenset[str] | 
 
 @dataclass(slots=True)
 class MemoryLogs:
-    """What is committed.
+    """Committed events.
 
     Attributes:
         events: each log's events by position, the oldest first.
@@ -92,7 +92,7 @@ class MemoryLogs:
     listeners: list[Callable[[Channel, str], None]] = field(default_factory=list)
 
     def grants(self) -> Iterator[tuple[Tenant, Grant]]:
-        """Every grant with its owner."""
+        """Yield every grant with its owner."""
         return ((owner, grant) for owner, grants in self.granted.items() for grant in grants.values())
 
     def append(
@@ -108,7 +108,7 @@ class MemoryLogs:
             listener(Channel.EVENTS, Signal(log).payload)
 
     def bounds(self, log: Tenant) -> LogBounds:
-        """How far a log goes."""
+        """Return the bounds of a log."""
         epoch, began = self.epochs.get(log, (FIRST_EPOCH, 0))
         low, newest = self.low_watermarks.get(log, 0), max(self.events[log], default=None)
         if newest is None:
@@ -117,14 +117,14 @@ class MemoryLogs:
 
 
 class MemoryAppends:
-    """A unit of work with one store, the EventLog, of which it has only `append`."""
+    """Unit of work with one store, an EventLog that only supports `append`."""
 
     def __init__(self, logs: MemoryLogs, clock: Clock) -> None:
         self._logs, self._clock = logs, clock
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Any]:
-        """Begin a transaction: its events get their positions when it is committed."""
+        """Begin a transaction; its events get positions on commit."""
         appended: list[Event] = []
 
         class Appending:
@@ -144,7 +144,7 @@ class MemoryAppends:
 
 
 class MemoryEventReader:
-    """EventReader."""
+    """In-memory EventReader."""
 
     def __init__(self, logs: MemoryLogs, rendering: EventRendering) -> None:
         self._logs = logs
@@ -266,7 +266,7 @@ def _opens(grant: Grant, owner: Tenant, reader: Tenant) -> bool:
 
 
 class MemoryNetworkLog:
-    """NetworkLog."""
+    """In-memory NetworkLog."""
 
     def __init__(self, logs: MemoryLogs, rendering: EventRendering, clock: Clock) -> None:
         self._logs, self._clock = logs, clock
@@ -307,5 +307,5 @@ class MemoryNetworkLog:
 
 
 def _undated(position: LogPosition) -> LogPosition:
-    """As it is kept."""
+    """Return the position as it is stored."""
     return LogPosition(position.epoch, position.position)

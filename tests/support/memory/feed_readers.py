@@ -1,4 +1,4 @@
-"""Feed readers in the process itself, each call in a thread: nothing bounds what they take."""
+"""Feed readers in the test's process, each call in a thread, without limits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -18,7 +18,7 @@ from domain.runs.usecases.snapshot_reader import SnapshotReader
 
 
 class MemoryFeedReader:
-    """FeedReader."""
+    """FeedReader in the test's process."""
 
     def __init__(self, reader: SnapshotReader) -> None:
         self._reader = reader
@@ -50,7 +50,7 @@ class MemoryFeedReader:
 
 
 class MemoryFeedReaders:
-    """FeedReaderFactory."""
+    """FeedReaderFactory in the test's process."""
 
     def __init__(self, open_snapshot: Callable[[ReadRequest], SnapshotReader]) -> None:
         self._open = open_snapshot
@@ -64,7 +64,7 @@ class MemoryFeedReaders:
             reader.close()
 
     async def prepare(self) -> None:
-        """Everything is ready."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is left to be ended."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Other hosts and the name system, whose answers are given, in memory."""
+"""Other hosts and DNS in memory, with configured responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from domain.sso.ports import DnsRecord, DnsUnavailable, RecordKind
 
 @dataclass
 class MemoryWeb:
-    """Web. `pages` by URL; of what is not there a known host answers 404, and a strange one nothing. `requests` are the URLs asked for."""
+    """In-memory Web with `pages` by URL. A known host responds 404 to other paths, an unknown host does not respond. `requests` are the requested URLs."""
 
     pages: dict[str, ProbeResponse | Unreachable] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
@@ -19,7 +19,7 @@ class MemoryWeb:
     def serve(
         self, url: str, body: bytes | str = b"", status: int = 200, cookies: tuple[str, ...] = (), **headers: str
     ) -> None:
-        """Have the URL answer so; names of headers have underscores for hyphens."""
+        """Set the response of the URL; header names have underscores for hyphens."""
         content = body.encode() if isinstance(body, str) else body
         self.pages[url] = ProbeResponse(url, status, _named(headers), cookies, content)
 
@@ -40,7 +40,7 @@ def _named(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class MemoryNameRecords:
-    """DnsResolver. `down` names do not answer."""
+    """In-memory DnsResolver; names in `down` do not respond."""
 
     def __init__(self, records: Mapping[tuple[str, RecordKind], tuple[DnsRecord, ...]] | None = None) -> None:
         self._records = dict(records or {})
@@ -48,7 +48,7 @@ class MemoryNameRecords:
         self.queries: list[tuple[str, RecordKind]] = []
 
     def put(self, name: str, kind: RecordKind, *values: str | bytes) -> None:
-        """Have the name these records, in place of others of the kind."""
+        """Replace the records of a kind for the name."""
         made = (DnsRecord(value if isinstance(value, bytes) else value.encode()) for value in values)
         self._records[name.lower(), kind] = tuple(made)
 

@@ -1,4 +1,4 @@
-"""The queue and the signals of processes, in memory."""
+"""Queue and signals of processes in memory."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from ports.signals import Channel, SignalListener
 
 
 class MemoryQueue:
-    """A Queue (domain/jobs/ports.py); `serve` is its worker's side."""
+    """Queue (domain/jobs/ports.py) in memory; `serve` is the worker's side."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, None] = {}
@@ -61,7 +61,7 @@ class MemoryQueue:
 
 
 class MemorySignals:
-    """Signals (ports/signals.py); `notify` is the other side."""
+    """Signals (ports/signals.py) in memory; `notify` sends them."""
 
     def __init__(self) -> None:
         self._listeners: dict[Channel, list[SignalListener]] = {}
@@ -76,6 +76,6 @@ class MemorySignals:
             self._listeners[channel].remove(listener)
 
     def notify(self, channel: Channel, payload: str = "") -> None:
-        """Say something to everyone who listens on the channel."""
+        """Send the payload to all subscribers of the channel."""
         for listener in self._listeners.get(channel, ()):
             listener.receive(payload)

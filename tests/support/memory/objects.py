@@ -1,4 +1,4 @@
-"""Objects in memory, with links as unguessable words."""
+"""Objects in memory, with random tokens as links."""
 
 import asyncio
 import hashlib
@@ -15,12 +15,12 @@ from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
 CHUNK = 64 * 1024
 PAGE = 500
-"""Objects that a listing answers at once."""
+"""Objects per page of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a link allows, to whom, until when."""
+    """Permissions of a link."""
 
     method: str
     key: str
@@ -31,7 +31,7 @@ class Grant:
 
 
 class MemoryObjects:
-    """Objects (ports/objects.py) that end with the process; links lead to `base_url`/objects/…, see `verify_link`."""
+    """Objects (ports/objects.py) in memory; links point to `base_url`/objects/…, see `verify_link`."""
 
     def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
         self._base = base_url.rstrip("/")
@@ -77,7 +77,7 @@ class MemoryObjects:
         return self._link(Grant("GET", key, expires_at, filename=filename))
 
     def verify_link(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
-        """What a request to /objects/`key` may do. Raises PermissionDenied."""
+        """Return the permissions of a request to /objects/`key`. Raises PermissionDenied."""
         grant = self._grants.get(query.get("signature", ""))
         method = "GET" if method == "HEAD" else method
         if grant is None or (grant.method, grant.key) != (method, key):
@@ -87,7 +87,7 @@ class MemoryObjects:
         return grant
 
     async def store_upload(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
-        """Store what comes in; answers how many bytes came. Raises PayloadTooLarge; then the key is as it was."""
+        """Store the chunks; return the number of bytes. Raises PayloadTooLarge and leaves the key unchanged."""
         data = bytearray()
         async for chunk in chunks:
             data += chunk

@@ -1,4 +1,4 @@
-"""Spans kept in memory, for whoever wants to look at them in the same process."""
+"""Spans in memory, for inspection in the same process."""
 
 import contextlib
 from collections import deque
@@ -11,12 +11,12 @@ from domain.kernel.trace_context import TraceContext, parse_trace_context
 from ports.telemetry import AttributeValue, SpanKind
 
 MOST = 10_000
-"""Spans kept; the oldest go first."""
+"""Maximum number of stored spans; the oldest are dropped."""
 
 
 @dataclass(slots=True)
 class MemorySpan:
-    """One span, with what was said about it."""
+    """One span with its attributes."""
 
     name: str
     kind: SpanKind
@@ -35,7 +35,7 @@ class MemorySpan:
 
 
 class MemoryTracing:
-    """Tracing; `spans` are those that have begun, oldest first."""
+    """Tracing in memory; `spans` are the started ones, oldest first."""
 
     def __init__(self) -> None:
         self.spans: deque[MemorySpan] = deque(maxlen=MOST)
