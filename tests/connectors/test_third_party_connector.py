@@ -207,7 +207,7 @@ def test_it_reads_in_a_process_of_its_own(
 
     items, failure = asyncio.run(run())
     assert items == ["A-1"]
-    assert "could not parse the feed" not in failure, "an error of the kit comes with its own words"
+    assert "could not parse the feed" not in failure, "errors of the SDK keep their message"
 
 
 def build_request(folder: Path, content: bytes) -> ReadRequest:

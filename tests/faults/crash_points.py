@@ -1,10 +1,23 @@
-"""A worker or an API process that ends itself at a given place: python -m tests.faults.crash_points worker|api PLACE [SIGNAL].
+"""Worker or API process that crashes at a given place: `python -m tests.faults.crash_points worker|api PLACE [SIGNAL]`.
 
-Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `counted` (its snapshot
-is, and not written), `written` (it is), `fetched` (that is committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
-`end` (the run's end is written, not committed), `ended` (it is). Of an API: `write` and `written`, around the commit of
-the first POST /v1/sources; `before:OPERATION` and `after:OPERATION`, around any that is no dry run; `exporting` (half of a file is stored). Of an export: `exporting` (half of a file is written), `exported` (every file is, and its end not committed).
-`none` is nowhere.
+Places of a worker, in the order of a run:
+
+- `fetch`: half of the file is read.
+- `counted`, `written`: the snapshot is counted, is written.
+- `fetched`: the snapshot is committed.
+- `parse`: some rows are parsed.
+- `chunk:N`, `stored:N`: the N-th chunk is written, is committed.
+- `end`, `ended`: the end of the run is written, is committed.
+- `exporting`: half of a file of an export is written.
+- `exported`: all files of an export are written, its end is not committed.
+
+Places of an API:
+
+- `write`, `written`: before and after the commit of the first POST /v1/sources.
+- `before:OPERATION`, `after:OPERATION`: before and after the commit of an operation, except in dry runs.
+- `exporting`: half of a file is stored.
+
+`none` is no place.
 """
 
 import asyncio
@@ -52,7 +65,7 @@ LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
 vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
     1024,
     {"catalogue": 50, "stock": 50},
-)  # a small file is worked through in many chunks
+)  # a small file has many chunks
 
 
 @dataclass

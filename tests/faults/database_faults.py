@@ -1,6 +1,6 @@
 """Faults of a database server under the whole service: three organisations with writers, followers and receivers.
 
-The first has nothing to do with others, the second publishes all that it writes, the third may read what that is.
+The first is independent, the second publishes all of its events, and the third has a licence for them.
 """
 
 import asyncio
@@ -138,11 +138,11 @@ class DatabaseFaultScenario:
 
     def _kill_committing(self, place: Sequence[str], dice: random.Random) -> None:
         pid = self.server.pause_commit(place)
-        assert pid is not None, "nobody commits"
+        assert pid is not None, "no transaction commits"
         self.server.kill_process(pid)
 
     def _kill_all_committing(self, dice: random.Random) -> None:
-        assert self.server.pause_commit(FLUSHED) is not None, "nobody commits"
+        assert self.server.pause_commit(FLUSHED) is not None, "no transaction commits"
         self.server.kill()
         self.server.start()
 

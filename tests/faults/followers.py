@@ -271,7 +271,7 @@ class FollowerThread:
         self._is_resumed.clear()
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._block)
-        wait_until(self._is_paused.is_set, "nobody reads any more")
+        wait_until(self._is_paused.is_set, "all followers are paused")
         try:
             yield
         finally:

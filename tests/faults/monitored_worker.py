@@ -1,7 +1,7 @@
 """Worker that reports pauses of its event loop: `python -m tests.faults.monitored_worker WHAT REPORT`.
 
-WHAT is `worker`, `in-loop` (a worker that reads feeds on its own loop, to see that the watch sees it) or `idle` (a loop
-without work). The file REPORT holds the longest pause in seconds since the process was last sent SIGUSR1.
+WHAT is `worker`, `in-loop` (a worker that reads feeds on its event loop, to test the monitor) or `idle` (a loop without
+work). The file REPORT contains the longest pause in seconds since the last SIGUSR1.
 """
 
 import asyncio

@@ -64,7 +64,7 @@ class PostgresServer:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: self._process is None or self._process.get_exit_code() is not None, "the server is gone")
+        wait_until(lambda: self._process is None or self._process.get_exit_code() is not None, "the server has ended")
 
     def fetch_rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return rows of the database, read as superuser."""

@@ -46,7 +46,7 @@ def run_up(data: Path) -> Iterator[int]:
         env=_BARE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
-        wait_until(ApiClient(port, None).is_ready, "it is ready", within=60, every=0.1)
+        wait_until(ApiClient(port, None).is_ready, "the service is ready", within=60, every=0.1)
         yield port
     finally:
         process.send_signal(signal.SIGTERM)
@@ -87,7 +87,7 @@ def backed_up_service(home: Path) -> Iterator[dict[str, Any]]:
         writing = threading.Thread(target=write)
         writing.start()
         try:
-            wait_until(lambda: rounds[0] >= 2, "it writes")
+            wait_until(lambda: rounds[0] >= 2, "events are written")
             cursor = busy.get("/v1/changes", cursor="now")["next_cursor"]
             report = run_command("backup", home / "whole", "--data-dir", data)
             without_secret = run_joinery(
@@ -97,7 +97,7 @@ def backed_up_service(home: Path) -> Iterator[dict[str, Any]]:
                 without_secret.stderr
             )
             after = rounds[0]
-            wait_until(lambda: rounds[0] > after, "it goes on writing")
+            wait_until(lambda: rounds[0] > after, "events are still written")
         finally:
             stop.set()
             writing.join(30)
@@ -161,7 +161,7 @@ def test_a_restore_returns_the_same_service(backed_up_service: dict[str, Any], h
             headers={"Authorization": f"Bearer {backed_up_service['keys']['busy']}"},
         )
         assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired"), (
-            "what was told after the backup is lost"
+            "events after the backup are lost"
         )
         events = busy.get("/v1/changes", cursor="now")
         [source] = [one["id"] for one in busy.list_all("/v1/sources")]
@@ -176,7 +176,7 @@ def test_a_restore_returns_the_same_service(backed_up_service: dict[str, Any], h
 def _assert_consistent_moment(api: ApiClient) -> None:
     """Check that offers have the last version of the log: the tables of the backup are from one moment.
 
-    What was queued in that moment goes on, so its end is waited for; it would double a version, or leave one out.
+    Queued runs continue, so their end is awaited; an inconsistent backup would repeat or omit a version.
     """
     [source] = [one["id"] for one in api.list_all("/v1/sources")]
     for run in api.list_all(f"/v1/sources/{source}/runs"):

@@ -1,6 +1,6 @@
 """Deliveries and feed during faults of all components: nothing is lost or reordered.
 
-`SOAK_SECONDS` is how long (60 unless it is set), `SOAK_SEED` which dice.
+`SOAK_SECONDS` is the duration (default 60), `SOAK_SEED` the random seed.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Event loops stay responsive during hostile input: their longest pause is compared with an idle loop.
 
-Both are watched at the same time on the same machine, so that a loaded one makes both of them wait.
+Both are monitored at the same time, so that other load of the machine affects both.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def monitor_worker(services: ServiceProcesses, what: str) -> Iterator[Callable[[
     ]
     try:
         for report in reports.values():
-            wait_until(report.exists, "it watches")
+            wait_until(report.exists, "the monitor is running")
         yield lambda: tuple(float(report.read_text() or 0) for report in reports.values())  # type: ignore[return-value]
     finally:
         services.stop(*processes)
@@ -150,7 +150,7 @@ def _create_clients(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]
                 keyed = {} if path.endswith("/test") else {"Idempotency_Key": f"k{path[-5:]}{number}"}
                 answer = api.send("POST", path, body, **typed, **keyed)
                 assert answer.status < 500, (path, (body or b"")[:60], answer.body)
-        except Exception as error:  # told by the test itself
+        except Exception as error:  # reported by the test
             errors.append(error)
 
     return [threading.Thread(target=send, args=(requests,)) for requests in workloads]

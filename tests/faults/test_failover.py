@@ -99,15 +99,15 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
             == "succeeded"
         )
         page = tenancy.api.get("/v1/changes")
-        wait_until(lambda: _LEADS in services.log_path("scheduler").read_text(), "it leads")
+        wait_until(lambda: _LEADS in services.log_path("scheduler").read_text(), "the scheduler leads")
         wait_until(lambda: _has_caught_up(primary), "the standby has everything")
         os.kill(process.pid, signal.SIGKILL)
-        wait_until(lambda: not tenancy.api.is_ready(), "the database is gone")
+        wait_until(lambda: not tenancy.api.is_ready(), "the database has ended")
         with psycopg.connect(standby.build_url("joinery", "postgres"), autocommit=True) as connection:
             assert connection.execute("SELECT pg_promote(true, 30)").fetchone() == (True,)
         wait_until(tenancy.api.is_ready, "the API follows", within=30)
-        wait_until(lambda: tenancy.api.call("GET", "/v1/products").status == 200, "it reads", within=30)
-        assert len(tenancy.api.list_all("/v1/offers")) == 1, "what was acknowledged is there"
+        wait_until(lambda: tenancy.api.call("GET", "/v1/products").status == 200, "the API reads", within=30)
+        assert len(tenancy.api.list_all("/v1/offers")) == 1, "acknowledged changes are present"
         run = tenancy.api.push(source, [build_record("A", quantity=2), build_record("B", quantity=1)])["id"]
         assert tenancy.api.wait_for_end(run, 60)["status"] == "succeeded"
         _assert_new_epoch(tenancy.api, page)

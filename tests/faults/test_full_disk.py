@@ -86,7 +86,7 @@ async def test_pushed_records_survive_a_full_store(tmp_path: Path) -> None:
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
             assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
-        for _ in range(10):  # more often than a run is tried that fails by itself
+        for _ in range(10):  # more often than failing runs are retried
             await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
             await desk.process_lane(source)
             run = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"][-1]

@@ -1,6 +1,6 @@
 """PostgreSQL is killed repeatedly, also at COMMIT: no acknowledged event is lost, and no response is false.
 
-`FAULT_BLOWS` is how often in the long test (30 unless it is set), `SOAK_SEED` which dice.
+`FAULT_BLOWS` is the number of faults in the long test (default 30), `SOAK_SEED` the random seed.
 """
 
 import os

@@ -44,7 +44,7 @@ def test_a_large_run_killed_twenty_times(fault_services: FaultServices) -> None:
     ended = tenancy.api.wait_for_end(run, 600)
     assert ended["status"] == "succeeded", ended
     assert (ended["stats"]["rows"], ended["stats"]["products_created"]) == (PRODUCTS * VARIANTS, PRODUCTS)
-    assert kills == KILLS, "it was over before"
+    assert kills == KILLS, "the run ended too early"
     calm = tenancy.api.create_source("file", config={"currency": "usd"})
     assert tenancy.api.wait_for_end(tenancy.api.upload_file(calm, content), 600)["status"] == "succeeded"
     disturbed, undisturbed = load_state(fault_services.services, source), load_state(fault_services.services, calm)

@@ -161,7 +161,7 @@ def test_a_retry_during_the_first_request(fault_services: FaultServices) -> None
             target=lambda: first.append(tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="k")), daemon=True
         )
         requesting.start()
-        wait_until(partial(is_stopped, trapped), "it stands still", within=90)
+        wait_until(partial(is_stopped, trapped), "the process is stopped", within=90)
         other = type(tenancy.api)(fault_services.services.port, tenancy.api.secret)
         answer = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
         assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")

@@ -56,7 +56,7 @@ def _assert_ledger_is_correct(services: ServiceProcesses, tenancy: Tenancy) -> N
     counted = services.fetch_rows("SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode", org=org)
     assert counted == ([(kept,)] if counted else []), (counted, kept)
     lasting = "SELECT count(*) FROM stored_objects WHERE org = %(org)s AND NOT freed AND kind = 'upload' AND free_after > now() + interval '8 days'"
-    assert services.fetch_value(lasting, org=org) == 0, "what nobody takes up goes by itself"
+    assert services.fetch_value(lasting, org=org) == 0, "unused uploads expire"
 
 
 @pytest.mark.parametrize("place", SENDING)

@@ -84,7 +84,7 @@ def test_a_worker_resumed_after_its_lease_changes_nothing(
     tenancy, source = _create_source(fault_services.create_organisation())
     with fault_services.start_crashing_worker(place, "SIGSTOP") as trapped:
         run = tenancy.api.upload_file(source, FIRST)
-        wait_until(partial(is_stopped, trapped), "it stands still", within=90)
+        wait_until(partial(is_stopped, trapped), "the process is stopped", within=90)
         if place.startswith("chunk"):
             _terminate_connection(fault_services)
     ended = tenancy.api.wait_for_end(run)
@@ -109,6 +109,6 @@ def _wait_for_lease_loss(faults: FaultServices, trapped: Any) -> None:
     """Wait until the resumed worker logs the loss of its lease, then stop it."""
     log = faults.services.log_path("trapped")
     words = ("took the job over", "its lease was lost", "attempt 1 failed")
-    wait_until(lambda: any(word in log.read_text() for word in words), "it noticed")
+    wait_until(lambda: any(word in log.read_text() for word in words), "the worker noticed")
     faults.services.stop(trapped)
     log.unlink()

@@ -51,7 +51,7 @@ def test_idle_processes_hold_no_snapshot_and_the_standby_takes_over(services: Se
     tenancy = services.create_organisation()
     tenancy.api.get("/v1/products")
     time.sleep(6)  # every tick has run once
-    wait_until(lambda: _holds_no_snapshot(services), "nobody has a statement or a transaction open", within=30)
+    wait_until(lambda: _holds_no_snapshot(services), "no statement or transaction is open", within=30)
     assert asyncio.run(_count_dead_rows(services.database_url)) == 0
     assert not _is_leader(services, "second")
     first.send_signal(signal.SIGKILL)

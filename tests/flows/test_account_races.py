@@ -92,8 +92,8 @@ def test_one_of_two_concurrent_acceptances_of_an_invitation_succeeds(
                 text in answer.text
                 for text in ("An account with this address exists", "is over", "has expired", "not valid", "no longer")
             ), answer.text
-            assert tabs[number].get("/console").status == 303, "nobody is signed in there"
-    assert tabs[won].get("/console").status == 200, "the session of who was first is in force"
+            assert tabs[number].get("/console").status == 303, "no session exists in that tab"
+    assert tabs[won].get("/console").status == 200, "the session of the first is valid"
     (user,) = services.fetch_rows("SELECT id FROM users WHERE email = %(email)s", email=email)
     assert (
         services.fetch_value('SELECT count(*) FROM sessions WHERE "user" = %(id)s AND revoked_at IS NULL', id=user[0])
@@ -102,7 +102,7 @@ def test_one_of_two_concurrent_acceptances_of_an_invitation_succeeds(
     for number, password in enumerate(PASSWORDS):
         tab = Tab(services.port)
         entered = tab.submit(tab.get("/console/sign-in"), "/console/sign-in", email=email, password=password)
-        assert (entered.status == 303) is (number == won), "the password of who was first is the one that counts"
+        assert (entered.status == 303) is (number == won), "only the password of the first is valid"
 
 
 def _extract_codes(answer: TabResponse) -> list[str]:

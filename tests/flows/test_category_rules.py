@@ -59,7 +59,7 @@ def test_rules_apply_to_stored_and_new_products(services: ServiceProcesses, agai
     assert len(api.list_all("/v1/products", category=SEATING)) == 4
     if again:
         assert _set_rules(api, source, (PATH, CHAIRS))["run"]["stats"] == {"products_changed": 0}
-    assert _get_health(api, source) == health  # the source was not asked
+    assert _get_health(api, source) == health  # the source was not requested
     run = api.import_file(source, build_catalogue(6))
     assert run["stats"]["products_created"] == 2 and "products_changed" not in run["stats"]
     assert len(api.list_all("/v1/products", category=CHAIRS)) == 6
@@ -87,7 +87,7 @@ def test_the_longest_path_takes_precedence_over_the_source(services: ServiceProc
         category_by_path["Home", "Seats"]["rule"]["id"] == SOFAS
         and category_by_path["Home", "Seats"]["inherited"]["id"] == SEATING
     )
-    # what the source states is known still, though it changed while a rule hid it
+    # the source's value is known, although it changed while a rule hid it
     changed = (("a", "Home > Seats", "460"), ("b", "Home > Seats", "443"), rows[2], rows[3])
     assert api.import_file(source, _build_file(*changed))["status"] == "succeeded"
     assert _get_categories(api) == {"a": SOFAS, "b": SOFAS, "c": SEATING, "d": SOFAS}

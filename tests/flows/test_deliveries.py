@@ -194,7 +194,7 @@ def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, receiver
     gone.receiver.set_behaviour(gone.path, status=204)
     assert gone.patch_endpoint(status="enabled")["status"] == "enabled"
     push_products(sandbox, source, "E")
-    wait_until(lambda: len(gone.list_received()) > received, "it receives again")
+    wait_until(lambda: len(gone.list_received()) > received, "the endpoint receives again")
     assert gone.list_received()[-1].verified == [0]
 
 
@@ -236,7 +236,7 @@ def test_resend_and_recover(sandbox: Tenancy, receiver: ReceiverClient, source: 
     assert again["status"] == "pending"
     resent = one.wait_for_received(7)[-1]
     assert (resent.id, resent.body, resent.verified) == (oldest["event"], oldest["body"], [0])
-    wait_until(lambda: len(one.list_deliveries(status="succeeded")) == 1, "it succeeded")
+    wait_until(lambda: len(one.list_deliveries(status="succeeded")) == 1, "the delivery succeeded")
     since = min(delivery["created_at"] for delivery in one.list_deliveries())
     assert sandbox.api.post(one.target + "/recover", {"since": since})["requeued"] == 5
     recovered = one.wait_for_received(12)[7:]

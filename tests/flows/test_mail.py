@@ -54,7 +54,7 @@ def run_listener(services: ServiceProcesses, resolver: int, place: str | None = 
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    wait_until(answers, "mail is taken")
+    wait_until(answers, "the listener accepts connections")
     try:
         yield port
         if place:

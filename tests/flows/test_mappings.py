@@ -113,7 +113,7 @@ async def test_the_next_file_with_these_headers_needs_no_confirmation(service: I
     assert (run["status"], run["trigger"], run["mappings"]) == ("succeeded", "upload", [id])
     assert run["stats"]["products_created"] == 1 and run["stats"]["unchanged"] == 1
     assert await _get_mapping(service, id) == (await _confirm_mapping(service, id)).json(), (
-        "confirmed ones stay as they are"
+        "confirmed fields are unchanged"
     )
     assert await _list_runs(service, source) == [
         ("upload", "succeeded"),
@@ -167,7 +167,7 @@ async def test_confirming_twice_starts_one_run(service: InProcessService) -> Non
     first = await _confirm_mapping(service, id, *EDITS, idempotency_key="once")
     again = await _confirm_mapping(service, id, *EDITS, idempotency_key="once")
     assert again.headers["idempotent-replayed"] == "true" and again.body == first.body
-    assert (await _confirm_mapping(service, id)).json() == first.json(), "confirmed as it is: nothing to do"
+    assert (await _confirm_mapping(service, id)).json() == first.json(), "unchanged confirmation: no run"
     blocked = await _confirm_mapping(service, id, {"position": 4, "field": "tags"})
     assert (blocked.status, blocked.code) == (409, "conflict"), "the run of the first is open"
     await service.process_lane(source)

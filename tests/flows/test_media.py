@@ -154,7 +154,7 @@ async def test_an_image_is_fetched_and_downloaded(gallery: ImageSource) -> None:
     await gallery.pull(one, same, two, server.url("/moved.jpg"), price=12)
     assert [item["id"] for item in await gallery.list_media()] == [first["id"], first["id"], third["id"], third["id"]]
     await gallery.process_jobs()
-    assert server.count("/1.jpg") == 1, "it was looked at only just now"
+    assert server.count("/1.jpg") == 1, "the image was checked recently"
 
 
 async def test_renditions_are_stored_counted_and_deleted_with_the_image(gallery: ImageSource) -> None:
@@ -230,9 +230,7 @@ async def test_file_names_are_resolved_against_the_configured_address(gallery: I
     await placed(None)
     await gallery.pull(*names)
     kept = [data.get("media", [{}])[0] for data in await service.list_product_data()]
-    assert [item.get("url") for item in kept] == [item.get("url") for item in found], (
-        "what cannot be read keeps its value"
-    )
+    assert [item.get("url") for item in kept] == [item.get("url") for item in found], "unreadable images keep their URL"
     problems = (await service.get_newest_run(gallery.source))["problems"]
     assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
@@ -361,7 +359,7 @@ async def test_an_exhausted_plan_stores_no_image(gallery: ImageSource) -> None:
     [(tries,)] = await gallery.service.fetch_rows(
         "SELECT max(tries) FROM image_addresses WHERE org = %s AND due_at > now()", org
     )
-    assert tries == 0, "it is nobody's fault out there"
+    assert tries == 0, "the host is not blamed"
     await gallery.execute("UPDATE storage_usage SET bytes = bytes - (1::bigint << 55) WHERE org = %s")
     await gallery.make_due()
     await gallery.process_jobs()
@@ -439,7 +437,7 @@ async def test_a_worker_crash_during_storage_leaves_no_uncounted_files(gallery: 
     )
     await gallery.sweep_storage()
     swept, on_disk = await gallery.measure_storage()
-    assert swept == on_disk == counted, "what the dead one had counted in is freed; what is shown stays"
+    assert swept == on_disk == counted, "files of the crashed attempt are freed, current ones remain"
 
 
 async def test_an_attempt_without_its_lease_writes_nothing(gallery: ImageSource) -> None:

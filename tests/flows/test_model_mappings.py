@@ -64,7 +64,7 @@ def test_a_worker_queries_the_model(tmp_path: Path) -> None:
             ("mappings.ask", id, "scripted", 310, 12, 0)
         ]
         again = fjord.api.import_file(source, NEXT)
-        assert again["columns"][2]["reason"] == "unknown", "no run goes by what nobody confirmed"
+        assert again["columns"][2]["reason"] == "unknown", "no run uses unconfirmed fields"
         assert _list_data(fjord.api.get("/v1/products", limit=10)) == [None, None, None]
 
         confirmed = fjord.api.post(f"/v1/mappings/{id}/confirm")

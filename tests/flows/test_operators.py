@@ -42,7 +42,7 @@ def test_a_members_key(services: ServiceProcesses, organisation_id: str, role: s
     for operation in load_operation_table():
         if operation.method == "GET" and not operation.ids:
             allowed = operation.scope is None or operation.scope in ROLES[role]
-            method = "HEAD" if operation.is_stream else "GET"  # a stream has no end
+            method = "HEAD" if operation.is_stream else "GET"  # a stream does not end
             assert (api.call(method, operation.path).status == 200) is allowed, operation.id
     created = api.call("POST", "/v1/sources", {"name": "A", "kind": "push"})
     assert created.status == (201 if "sources:write" in ROLES[role] else 403)
@@ -78,7 +78,9 @@ def _find_traces(services: ServiceProcesses, *texts: str) -> list[str]:
                 text=text, hexed=hexed,
             )  # fmt: skip
             found += [f"{table}: {text}"] if rows else []
-    files = [path for path in (services.home / "objects").rglob("*") if path.is_file()]  # empty folders go a day later
+    files = [
+        path for path in (services.home / "objects").rglob("*") if path.is_file()
+    ]  # empty folders are removed a day later
     for path in files:
         names = [text for text in texts if text in str(path)]
         inside = [text for text in texts if text.encode() in path.read_bytes()]
@@ -131,7 +133,7 @@ def test_a_deleted_organisation_leaves_no_data(services: ServiceProcesses) -> No
         one.api.post("/v1/webhook-endpoints", {"url": "https://receiver.example/", "event_types": ["*"]})
         ids += [source] if one is leaves else []
     before = stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]
-    assert _find_traces(services, text), "it was there"
+    assert _find_traces(services, text), "the text was stored"
     name = leaves.organisation.name
     refused = run_joinery("org", "delete", "--org", leaves.tenant.org, env=services.env)
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")

@@ -105,13 +105,13 @@ def test_a_host_that_sends_retry_after_is_not_requested(
     other = api.post(f"/v1/sources/{_create_source(fjord, url)}/runs")
     waiting = api.wait_for_run(other["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
     assert (waiting["status"], waiting["waiting"]["reason"]) == ("waiting", "retry")
-    assert separate_feeds.count("/other.csv") == 0, "it was not asked"
+    assert separate_feeds.count("/other.csv") == 0, "the host was not requested"
     signed = _create_source(fjord, url)
     api.call("PUT", f"/v1/sources/{signed}/credentials", {"credentials": {"token": "an-account-of-its-own"}})
     assert api.pull(signed)["status"] == "succeeded"
     elm = services.create_organisation()
-    assert elm.api.pull(_create_source(elm, url))["status"] == "succeeded", "nobody waits for what others were asked"
-    assert api.wait_for_end(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
+    assert elm.api.pull(_create_source(elm, url))["status"] == "succeeded", "other hosts are requested without delay"
+    assert api.wait_for_end(other["id"], within=40)["status"] == "succeeded", "the host is requested after its delay"
 
 
 def test_validators_remain_when_a_response_omits_them(fjord: Tenancy, feeds: FeedServer) -> None:

@@ -163,7 +163,7 @@ def test_a_cursor_is_saved_after_a_page_was_processed(client: Any, tmp_path: Pat
     for index, event in enumerate(client.changes.follow(cursor_file=place, limit=5)):
         assert event == whole[index]
         if index == 7:
-            break  # amid the second page: only the first is saved
+            break  # in the middle of the second page: only the first is saved
     assert next(iter(client.changes.follow(cursor_file=place)))["id"] == whole[5]["id"]
     with pytest.raises(import_client().InvalidRequest):
         next(iter(client.changes.follow("no cursor")))

@@ -57,8 +57,8 @@ class Release:
 class RequestLoad:
     """Mixed requests at a steady rate, repeated at the next API if a connection fails.
 
-    Writes carry an Idempotency-Key, so that they can be repeated as the API clients do: a server that stops closes a
-    connection whose first request has not arrived in time.
+    Writes have an Idempotency-Key and are repeated like by the API clients, because a stopping server closes
+    connections whose first request has not arrived.
     """
 
     def __init__(self, ports: list[int], secret: str, source: str) -> None:
@@ -147,7 +147,7 @@ def test_no_request_fails_while_a_release_replaces_the_last_one(
         seen = sum(load.outcomes.values())
         wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "the new release works")
         services.stop(apis[1])
-        apis[1] = old.api(ports[1])  # rolled back: the last release on what the new one wrote
+        apis[1] = old.api(ports[1])  # rolled back: the last release reads what the new one wrote
         seen = sum(load.outcomes.values())
         wait_until(lambda: sum(load.outcomes.values()) > seen + RATE, "both releases work side by side")
     assert set(load.outcomes) == {"ok"} and load.outcomes["ok"] > 3 * RATE, load.outcomes

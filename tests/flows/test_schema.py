@@ -88,7 +88,7 @@ def test_a_contracted_schema_returns_503_and_never_401(migrated_services: Servic
     tenancy = migrated_services.create_organisation()
     assert tenancy.api.call("GET", "/v1/products").status == 200
     _set_schema_version(migrated_services, 9001)
-    migrated_services.fetch_rows("UPDATE api_keys SET digest = '\\x00'")  # what the later release made of them
+    migrated_services.fetch_rows("UPDATE api_keys SET digest = '\\x00'")  # as changed by the later release
     wait_until(lambda: not tenancy.api.is_ready(), "the API is not ready")
     answers = {tenancy.api.call("GET", path).status for path in ("/v1/products", "/v1/sources", "/console", "/mcp")}
     assert answers == {503}
@@ -142,7 +142,10 @@ def test_a_worker_stops_its_work_on_a_contracted_schema(migrated_services: Servi
     )
     assert worker.poll() is None
     _set_schema_version(migrated_services, 40)
-    wait_until(lambda: "compatible with this release" in migrated_services.log_path("worker").read_text(), "it goes on")
+    wait_until(
+        lambda: "compatible with this release" in migrated_services.log_path("worker").read_text(),
+        "the process continues",
+    )
     assert worker.poll() is None
 
 

@@ -122,7 +122,7 @@ def test_hostile_rows_are_truncated_and_reported(services: ServiceProcesses, fjo
         *[("features", "features")] * 101,
     ]
     assert reported == sorted(expected, key=str), (
-        "that there are too many variants, and that they cannot be told apart, is told of unchanged rows, too"
+        "truncated and indistinguishable variants are also reported for unchanged rows"
     )
     assert "variants" in {problem["field"] for problem in first["problems"]}
     products = api.list_all("/v1/products")

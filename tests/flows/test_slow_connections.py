@@ -145,7 +145,7 @@ def test_interrupted_uploads_leave_no_file(
         line.sendall(b"sku,title\n")
     wait_until(lambda: in_hand() == 2 or None, "both are being written")
     connections[0].close()
-    wait_until(lambda: in_hand() == 1 or None, "what was broken off is removed")
+    wait_until(lambda: in_hand() == 1 or None, "interrupted uploads are removed")
     for _ in range(6):
         time.sleep(0.5)
         connections[1].sendall(b"x" * 3_000)

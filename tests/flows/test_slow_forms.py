@@ -94,10 +94,10 @@ def test_slow_uploads_do_not_delay_other_requests(spooling_services: ServiceProc
     assert statuses.count("HTTP/1.1 400 ") == 64, "as many are taken at a time"
     assert sum(" 429" in status or " 503" in status for status in statuses) == SENDERS - 64
     held = [_open_upload(services, cookies[n], tokens[n], 2 << 20) for n in range(8)]
-    wait_until(lambda: len(_list_spooled_files(api.pid)) == 8, "what is large lies on the disk")
+    wait_until(lambda: len(_list_spooled_files(api.pid)) == 8, "large parts are on disk")
     assert all(name.startswith(str(work)) for name in _list_spooled_files(api.pid)), _list_spooled_files(api.pid)
     assert [entry for entry in work.iterdir() if entry.is_file()] == [], "under no name"
     for line in held:
         line.close()
-    wait_until(lambda: not _list_spooled_files(api.pid), "what broke off is gone")
+    wait_until(lambda: not _list_spooled_files(api.pid), "files of interrupted requests are removed")
     assert Tab(services.port, cookies[0]).get("/console/sources").status == 200

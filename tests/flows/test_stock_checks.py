@@ -96,7 +96,7 @@ def test_one_variant_is_checked(services: ServiceProcesses, fjord: Tenancy, shop
     shop.available[shop.base] = True
     again = api.pull(shop.source)
     assert "unchanged_feed" not in again["stats"] and again["stats"]["offers_changed"] == 1
-    assert shop.offer(variant)["availability"] == "in_stock", "the feed says what it said before, and counts again"
+    assert shop.offer(variant)["availability"] == "in_stock", "the next import restores the values of the feed"
     assert api.pull(shop.source)["stats"]["unchanged_feed"] == 1
 
 

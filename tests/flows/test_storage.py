@@ -107,7 +107,7 @@ async def test_a_feed_beyond_the_quota_is_refused(storage: StorageMeter, feeds: 
         storage.list_file_sizes(),
     ) == (len(small), files)
     assert (await service.client.get(f"/v1/sources/{source}")).json()["status"] == "active", (
-        "it is not the source's fault"
+        "source health is unaffected"
     )
     feeds.serve("/feed.csv", small)
     assert (await pulled())["stats"]["unchanged_feed"] == 1, "the same content needs no room"
@@ -144,7 +144,7 @@ async def test_a_file_that_fills_the_quota(storage: StorageMeter) -> None:
     run = await storage.desk.import_file(content)
     assert run["status"] == "succeeded" and await storage.measure_usage() == len(content)
     await storage.sweep_storage()
-    assert storage.list_file_sizes() == [len(content)], "the snapshot; what was handed in is gone"
+    assert storage.list_file_sizes() == [len(content)], "only the snapshot remains, the upload is deleted"
     source = await storage.desk.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
     assert (await storage.desk.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"

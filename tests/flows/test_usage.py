@@ -22,11 +22,11 @@ def test_a_run_counts_created_and_changed_records(services: ServiceProcesses, fj
     api.import_file(source, build_catalogue(5))
     assert get_usage(fjord) == 5
     api.import_file(source, build_catalogue(5))
-    assert get_usage(fjord) == 5, "what stays the same is free"
+    assert get_usage(fjord) == 5, "unchanged records are not counted"
     api.import_file(source, build_catalogue(7))
     assert get_usage(fjord) == 7
     api.import_file(source, build_catalogue(6))
-    assert get_usage(fjord) == 7, "what a feed stops listing is free"
+    assert get_usage(fjord) == 7, "withdrawals are not counted"
     services.run_with_dependencies(
         lambda at: UsageAggregator(
             at[UnitOfWork], at[UsageUpkeep], at[Clock], render_usage, SERVICE, request_endpoint_reload

@@ -87,7 +87,7 @@ def test_slow_servers_of_one_organisation_do_not_delay_others(
                 config = {"url": feeds.url("/slow.csv"), "currency": "usd"}
                 greedy.create_source("url", config=config, schedule={"interval_minutes": 5})
         waiting = "SELECT count(*) FROM runs WHERE status = 'running' AND stage = 'fetch'"
-        wait_until(lambda: complete_services.fetch_value(waiting) == 32, "all that may wait do", within=40)
+        wait_until(lambda: complete_services.fetch_value(waiting) == 32, "the remaining runs wait", within=40)
         assert others.import_file(source, build_catalogue(5))["status"] == "succeeded"
         same_host = others.create_source(
             "url", config={"url": feeds.serve("/quick.csv", build_catalogue(5)), "currency": "usd"}

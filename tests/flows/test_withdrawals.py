@@ -20,7 +20,7 @@ def test_a_withdrawn_offer_and_its_return(services: ServiceProcesses, fjord: Ten
     assert {(offer["quantity"], offer["availability"]) for offer in gone} == {(0, "out_of_stock")}
     types = _list_event_types(services, gone[0]["id"])
     assert types == [("offer.created", 1, None), ("offer.changed", 2, ["stock", "availability"])]
-    assert len(api.list_all("/v1/products", source=source)) == 5, "products that it stopped listing stay readable"
+    assert len(api.list_all("/v1/products", source=source)) == 5, "unlisted products remain readable"
     api.import_file(source, build_catalogue(5))
     assert _list_withdrawn(fjord) == 0
     assert [entry[:2] for entry in _list_event_types(services, gone[0]["id"])][-1] == ("offer.changed", 3)
@@ -109,7 +109,7 @@ def test_a_second_run_that_removes_more_is_no_confirmation(fjord: Tenancy, feeds
     feeds.serve("/less.csv", build_catalogue(60))
     assert api.pull(source)["status"] == "succeeded"
     feeds.serve("/less.csv", build_catalogue(30))
-    assert api.pull(source)["error"]["code"] == "shrink_refused", "a good run in between forgets what was refused"
+    assert api.pull(source)["error"]["code"] == "shrink_refused", "a successful run in between resets the refusal"
 
 
 def test_a_person_can_accept_the_removals(fjord: Tenancy, feeds: FeedServer) -> None:
@@ -216,4 +216,4 @@ def test_a_price_list_of_a_large_catalogue_is_not_refused(fjord: Tenancy) -> Non
     run = api.import_file(source, f"SKU,Price\n{prices}".encode())
     assert (run["status"], run["stats"]["offers_changed"]) == ("succeeded", 5000), run
     run = api.import_file(source, f"SKU,Price\n{prices[:600]}\n".encode())
-    assert run["error"]["code"] == "shrink_refused", "it lacks most of them"
+    assert run["error"]["code"] == "shrink_refused", "most products are missing"

@@ -1,7 +1,7 @@
 """Rules of a Citus cluster for the schema and all statements, checked on plain PostgreSQL.
 
 A statement is parsed by the server: the body of an SQL function in standard syntax is stored as a tree in which every table,
-column and function is resolved. What Citus refuses, or carries out wrongly, is found in that tree or in the plan.
+column and function is resolved. Statements that Citus refuses or executes wrongly are found in that tree or in the plan.
 """
 
 import re
@@ -230,7 +230,7 @@ async def load_rules() -> ClusterRules:
 def list_constants(tables: Container[str]) -> Iterator[tuple[str, str]]:
     """Return (place, statement) of the statements about these tables in modules, apart from the SQL files."""
     for module in iter_modules(adapters.postgres.__path__):
-        if module.name == "cluster":  # its statements ask Citus itself, and are run by tests/citus
+        if module.name == "cluster":  # its statements query Citus and are tested by tests/citus
             continue
         for name, value in vars(import_module(f"adapters.postgres.{module.name}")).items():
             if isinstance(value, str) and _STATEMENT.match(value) and "{" not in value:
@@ -305,7 +305,7 @@ async def test_every_table_has_a_place() -> None:
     connection, tenants = await connect_planner()
     async with connection:
         tables = {name for (name,) in await (await connection.execute(_TABLES)).fetchall()}
-    assert tables - tenants == {*REFERENCE_TABLES, *LOCAL, *PER_NODE}, "LOCAL says where a table without `org` lies"
+    assert tables - tenants == {*REFERENCE_TABLES, *LOCAL, *PER_NODE}, "LOCAL declares tables without `org`"
 
 
 async def test_the_documentation_names_every_table() -> None:

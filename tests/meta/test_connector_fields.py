@@ -67,4 +67,6 @@ def test_the_sdk_and_the_mapping_accept_the_same_names() -> None:
 
 def test_every_declared_field_is_mapped() -> None:
     assert {base_field(name) for name in list_names() if is_field(name)} - {IGNORE} == DECLARED_FIELDS
-    assert len(DECLARED_FIELDS) == len(PRODUCT_FIELDS) + len(VARIANT_FIELDS) + len(OFFER_FIELDS), "each stands once"
+    assert len(DECLARED_FIELDS) == len(PRODUCT_FIELDS) + len(VARIANT_FIELDS) + len(OFFER_FIELDS), (
+        "each name occurs once"
+    )

@@ -1,7 +1,7 @@
 """Tenants' tables can be distributed by organisation, and every statement is routed to one server.
 
-Nothing here needs such a cluster. Each statement is planned on plain PostgreSQL as the owner, for any parameters and without row
-security: whatever reads a tenant's table must be bound to `org` by the statement itself. What plans cannot show holds by rule.
+No cluster is required. Each statement is planned on plain PostgreSQL as the owner, generically and without row security: each
+read of a tenant's table must have a condition for `org`. Rules cover the faults that plans do not show.
 """
 
 import json
@@ -90,7 +90,7 @@ def _find_area(made: Mapping[str, str]) -> str:
 AREAS = [
     entry.name.removesuffix(".sql")
     for entry in files("adapters.postgres").joinpath("sql").iterdir()
-    if ".sql" in entry.name and entry.name != "cluster.sql"  # those ask Citus itself, and are run by tests/citus
+    if ".sql" in entry.name and entry.name != "cluster.sql"  # its statements query Citus and are tested by tests/citus
 ]
 LOADED = _load_statements()
 

@@ -31,7 +31,7 @@ class FakeDispatcher:
     async def dispatch_due_lanes(self, limit: int) -> Sequence[str]:
         self.queries += 1
         if self.broken:
-            raise ConnectionError("the database is gone")
+            raise ConnectionError("the database has ended")
         now = datetime.now(UTC)
         due = [lane for lane, at in self.lanes.items() if at <= now and lane not in self.dispatched][:limit]
         self.dispatched.update(due)

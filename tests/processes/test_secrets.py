@@ -204,7 +204,7 @@ def test_a_data_directory_gets_a_new_secret(tmp_path: Path, feeds: FeedServer) -
         one.check_unaffected()
         assert one.api.put_file(upload["target"], b"SKU\nA").status in (200, 201, 204)
         assert data.run_command("secret", "retire").returncode == 1
-        data.restart()  # in the middle of it
+        data.restart()  # during the rotation
         wait_until(
             lambda: is_retired(data.run_command("secret", "retire")), "the former secrets are retired", 90, every=1
         )

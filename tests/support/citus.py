@@ -1,7 +1,7 @@
 """Databases on a Citus cluster, for tests that require one.
 
-`JOINERY_TEST_CITUS_URL` names a database at a coordinator (as a superuser, of whom every node takes connections) that knows its
-workers; tests make databases of their own on the same servers. How to get such a cluster: docs/cluster.md.
+`JOINERY_TEST_CITUS_URL` is a database at a coordinator with registered workers, as a superuser that every node accepts. Tests
+create their own databases on the same servers. docs/cluster.md describes how to start a cluster.
 """
 
 import os

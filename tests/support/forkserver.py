@@ -1,6 +1,6 @@
 """Programs of this project, forked from a process with all imports, fifty times faster than a start of Python.
 
-The process is its own in all that tests strike: pid, memory, files, signals. `tests/processes` start programs as operators do.
+A forked process has its own process ID, memory, files and signals. `tests/processes` starts programs as operators do.
 """
 
 import gc
@@ -66,7 +66,7 @@ class ProgramForkServer:
     ) -> ForkedProcess:
         """Start a process for `-m MODULE …` or `-c PROGRAM …`; its output is appended to `out`, errors to `errors` or `out`."""
         for place in (out, errors or out):
-            place.touch()  # whoever reads along may look at once
+            place.touch()  # readers can open the file at once
         job = {"argv": argv, "env": env, "cwd": str(cwd), "outputs": [str(out), str(errors or out)]}
         with self._lock:
             control = self._control = self._control or _server()
@@ -87,7 +87,7 @@ class ProgramForkServer:
     def _receive(self, control: socket.socket) -> int | None:
         """Receive one message: the process ID of a forked process, or None for an exit."""
         message = control.recv(_MOST)
-        assert message, "the server of forks is gone"
+        assert message, "the fork server has ended"
         report: dict[str, int] = json.loads(message)
         if "code" in report:
             self._ended[report["pid"]] = report["code"]

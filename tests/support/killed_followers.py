@@ -29,8 +29,9 @@ def follow_across_kills(
     wanted: int = 400,
     **env: str,
 ) -> None:
-    """The follower is given a file for its place and one for the ids that it sees. Nothing is missing, everything comes
-    in order, and at most a page comes again after each kill.
+    """Kill a follower repeatedly and check its events: complete, in order, and at most one page repeated after each kill.
+
+    The arguments of the follower are a file for its cursor and a file for the received IDs.
     """
     place, file = home / "cursor", home / "seen"
     file.touch()

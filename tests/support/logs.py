@@ -26,7 +26,7 @@ START = FeedPosition()
 class CountedEvents(MemoryEventReader):
     """Event reader that counts requests; `down` makes all reads fail, `failing` the given number of pages.
 
-    With a `window` a page looks at so many events alone, whatever is asked for.
+    With `window`, a page reads at most this number of events, regardless of its limit.
     """
 
     def __init__(self, store: MemoryLogs) -> None:

@@ -211,7 +211,7 @@ _FEET = re.compile(r"\d+\s*['’′](?!['’′])\s*-?\s*\d+")
 def find_unexplained_figures(text: str, spread: ParsedSize) -> list[str]:
     """Return the numbers of a text that its parsed measures do not explain.
 
-    Zero states nothing. Accounted for are the digits of given values, of what was set aside, of names and counts, and the upper end of a range.
+    Zeros are ignored. Explained are digits of given values, of discarded values, of names and counts, and the upper end of a range.
     """
     texts = [*spread.extras]
     pieces: list[Any] = [{"dimensions": spread.dimensions}, *spread.components]

@@ -26,7 +26,7 @@ async def collect_items(
 ) -> list[T]:
     """Return every item from `start` on, in list order; `between` runs after each page except the last.
 
-    `full`: a page that is not the last has as many as it may.
+    `full`: every page except the last must contain `limit` items.
     """
     pages: list[tuple[T, ...]] = []
     key = start

@@ -1,7 +1,7 @@
 """The PostgreSQL backend of the contract suites: one server and one database for each test process.
 
-`JOINERY_TEST_DATABASE_URL` names a server to use (as a role that may create databases); without it the embedded one is
-started in a directory of its own.
+`JOINERY_TEST_DATABASE_URL` is a server to use, as a role that can create databases. By default, the embedded server is started
+in a separate directory.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Database whose `now()` a test sets, for the HTTP suites and contract tests marked `settable_clock`.
 
-Its `search_path` names a schema with functions of that name before `pg_catalog`. `clock_timestamp()` stays the machine's. With
-`settable_backend` the clock of the process stands still as well; HTTP suites give their application the clock of the database.
+Its `search_path` contains a schema with an own `now()` before `pg_catalog`; `clock_timestamp()` is unchanged. With
+`settable_backend` the clock of the process also stands still; HTTP suites use the clock of the database.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Event logs of all tenants and the network in memory, for tests of readers.
 
-Transactions append only; the other stores have no twin in memory (docs/architecture.md#tests).
+Transactions only append; other stores have no in-memory fake (docs/architecture.md#tests).
 """
 
 from collections import Counter, defaultdict
@@ -76,12 +76,12 @@ class MemoryLogs:
     """Committed events.
 
     Attributes:
-        events: each log's events by position, the oldest first.
-        granted: what each owner grants.
-        checkpoints: up to which position of each owner's log the network's have its events.
-        low_watermarks: up to which position events have been dropped.
-        epochs: of logs that lost something, their epoch and the position behind which it began.
-        listeners: called with channel and payload (ports/signals.py) after each commit.
+        events: Events of each log by position, oldest first.
+        granted: Licences that each owner granted.
+        checkpoints: Position of each owner's log up to which the network logs have its events.
+        low_watermarks: Position up to which events have been deleted.
+        epochs: Epoch of logs that lost events, and the position after which it began.
+        listeners: Called with channel and payload (ports/signals.py) after each commit.
     """
 
     events: defaultdict[Tenant, dict[int, StoredEvent]] = field(default_factory=lambda: defaultdict(dict))
@@ -128,7 +128,7 @@ class MemoryAppends:
         appended: list[Event] = []
 
         class Appending:
-            """What `tx[EventLog]` is."""
+            """The event log of the transaction."""
 
             async def append(self, events: Sequence[Event]) -> None:
                 for event in events:
