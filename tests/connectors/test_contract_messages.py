@@ -62,12 +62,12 @@ SPEC = ConnectorSpec(
 
 def create_suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
     """Create the suite with the example."""
-    made = ConnectorContract()
-    made.example = replace(
+    contract = ConnectorContract()
+    contract.example = replace(
         ConnectorExample(spec=spec, config={"page": 1}, credentials={"token": TOKEN}, responses=ANSWERS, rows=2),
         **changes,
     )
-    return made
+    return contract
 
 
 def create_spec(*make: Any, **ways: Any) -> ConnectorSpec:
@@ -83,11 +83,11 @@ def catch_failure(test: Callable[[], None]) -> str:
 
 
 def test_a_correct_connector_passes() -> None:
-    made = create_suite()
-    tests = [name for name in dir(made) if name.startswith("test_")]
+    contract = create_suite()
+    tests = [name for name in dir(contract) if name.startswith("test_")]
     assert len(tests) == 9
     for name in tests:
-        getattr(made, name)()
+        getattr(contract, name)()
 
 
 @pytest.mark.parametrize(

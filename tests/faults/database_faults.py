@@ -206,13 +206,15 @@ def run_scenario(behaviours: Sequence[Mapping[str, Any]] = RECEIVER_BEHAVIOURS) 
     server.start()
     try:
         asyncio.run(migrate(server.url))
-        made = DatabaseFaultScenario(server, ServiceProcesses(server.url, home, {"JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS}))
+        scenario = DatabaseFaultScenario(
+            server, ServiceProcesses(server.url, home, {"JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS})
+        )
         try:
-            with run_receiver(made.services) as receiver:
-                made.start(receiver, behaviours)
-                yield made
+            with run_receiver(scenario.services) as receiver:
+                scenario.start(receiver, behaviours)
+                yield scenario
         finally:
-            made.services.stop(number=signal.SIGKILL)
+            scenario.services.stop(number=signal.SIGKILL)
     finally:
         server.stop()
         shutil.rmtree(home, ignore_errors=True)

@@ -127,12 +127,12 @@ def run_faulty_services() -> Iterator[FaultyServices]:
     servers = {"postgres": asyncio.run(postgres.start()), "valkey": asyncio.run(valkey.start())}
     asyncio.run(migrate(postgres.build_url()))
     env = {"JOINERY_REDIS_URL": valkey.build_url(), "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS}
-    made = FaultyServices(ServiceProcesses(postgres.build_url(), home, env), postgres, valkey, servers)
+    faulty_services = FaultyServices(ServiceProcesses(postgres.build_url(), home, env), postgres, valkey, servers)
     try:
-        made.start()
-        yield made
+        faulty_services.start()
+        yield faulty_services
     finally:
-        made.services.stop()
+        faulty_services.services.stop()
         asyncio.run(valkey.stop())
         asyncio.run(postgres.stop())
         if not os.environ.get("SOAK_KEEP"):

@@ -57,10 +57,10 @@ def run_up(data: Path) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """Create a folder with a short path for sockets, which the database's user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="jb", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="jb", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -222,8 +222,8 @@ def test_backup_and_restore_on_configured_servers(backed_up_service: dict[str, A
     assert again.returncode == 1 and "The database is not empty" in again.stderr
     findings = {found["name"]: found["state"] for found in run_command("doctor", **env)["findings"]}
     assert findings["database"] == findings["objects"] == "ok"
-    made = run_command("backup", home / "from own servers.tar", **env)
-    assert (made["tables"], made["objects"]) == (restored["tables"], restored["objects"])
+    report = run_command("backup", home / "from own servers.tar", **env)
+    assert (report["tables"], report["objects"]) == (restored["tables"], restored["objects"])
 
 
 def test_a_damaged_backup_is_refused_before_any_change(backed_up_service: dict[str, Any], home: Path) -> None:

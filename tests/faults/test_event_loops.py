@@ -45,12 +45,12 @@ MANY_CELLS = build_workbook(
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Run an API on a separate database."""
-    made = ServiceProcesses(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
+    processes = ServiceProcesses(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
     try:
-        made.start_api()
-        yield made
+        processes.start_api()
+        yield processes
     finally:
-        made.stop()
+        processes.stop()
 
 
 def is_responsive(longest: float, idle: float) -> bool:

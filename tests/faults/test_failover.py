@@ -51,11 +51,11 @@ def _create_standby(primary: Postgres, home: Path) -> None:
 @pytest.fixture
 def homes() -> Iterator[tuple[Path, Path, Path]]:
     """Create folders with short paths for sockets: of primary, standby and service processes."""
-    made = [Path(tempfile.mkdtemp(prefix="jr", dir="/tmp")) for _ in range(3)]
-    for path in made:
+    folders = [Path(tempfile.mkdtemp(prefix="jr", dir="/tmp")) for _ in range(3)]
+    for path in folders:
         path.chmod(0o755)
-    yield made[0], made[1], made[2]
-    for path in made:
+    yield folders[0], folders[1], folders[2]
+    for path in folders:
         shutil.rmtree(path, ignore_errors=True)
 
 

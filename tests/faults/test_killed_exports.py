@@ -27,9 +27,9 @@ def test_a_killed_export_is_restarted(fault_services: FaultServices, place: str)
         found: dict[str, object] = api.get(f"/v1/exports/{created['id']}")
         return found if found["status"] in ("succeeded", "failed") else None
 
-    made = wait_until(over, "the export has ended", within=40)
-    assert made["status"] == "succeeded"
-    files = {file["dataset"]: file for file in made["files"]}  # type: ignore[attr-defined]
+    export = wait_until(over, "the export has ended", within=40)
+    assert export["status"] == "succeeded"
+    files = {file["dataset"]: file for file in export["files"]}  # type: ignore[attr-defined]
     with urllib.request.urlopen(files["products"]["url"]) as answer:
         lines = gzip.decompress(answer.read()).splitlines()
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) == 40

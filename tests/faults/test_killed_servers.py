@@ -28,10 +28,10 @@ FEED = build_catalogue(500)
 @pytest.fixture
 def home() -> Iterator[Path]:
     """Create a folder with a short path, for sockets."""
-    made = Path(tempfile.mkdtemp(prefix="jf", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="jf", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.soak

@@ -27,11 +27,11 @@ CONNECTING = (
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Create a database without processes."""
-    made = ServiceProcesses(asyncio.run(fresh_database("connecting")), tmp_path_factory.mktemp("connecting"))
+    processes = ServiceProcesses(asyncio.run(fresh_database("connecting")), tmp_path_factory.mktemp("connecting"))
     try:
-        yield made
+        yield processes
     finally:
-        made.stop()
+        processes.stop()
 
 
 def _kill_api_during(

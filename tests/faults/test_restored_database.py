@@ -18,9 +18,9 @@ RestoreAction = Callable[[DatabaseFaultScenario, Path], None]
 @pytest.fixture
 def scenario(tmp_path: Path) -> Iterator[DatabaseFaultScenario]:
     """Run the scenario with writers and followers."""
-    with run_scenario([{}]) as made, made.writers.run(), made.follower_thread.run():
-        made.wait_for_events(20)
-        yield made
+    with run_scenario([{}]) as running_scenario, running_scenario.writers.run(), running_scenario.follower_thread.run():
+        running_scenario.wait_for_events(20)
+        yield running_scenario
 
 
 def _assert_consistent(scenario: DatabaseFaultScenario) -> None:

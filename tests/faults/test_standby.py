@@ -21,14 +21,14 @@ _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND applicatio
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Run all processes and a standby scheduler."""
-    made = ServiceProcesses(asyncio.run(fresh_database("standby")), tmp_path)
+    processes = ServiceProcesses(asyncio.run(fresh_database("standby")), tmp_path)
     try:
-        made.start("worker")
-        made.start("webhooks", ("-m", "entrypoints.cli.main", "worker", "--for", "webhooks"))
-        made.start_api()
-        yield made
+        processes.start("worker")
+        processes.start("webhooks", ("-m", "entrypoints.cli.main", "worker", "--for", "webhooks"))
+        processes.start_api()
+        yield processes
     finally:
-        made.stop(number=signal.SIGKILL)
+        processes.stop(number=signal.SIGKILL)
 
 
 def _is_leader(services: ServiceProcesses, name: str) -> bool:

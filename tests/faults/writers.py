@@ -65,9 +65,9 @@ class Writers:
     def run(self) -> Iterator[None]:
         """Write until the context ends."""
         for number, one in enumerate([*self.tenancies] * WRITERS):
-            made = Publisher(one.tenant, one.organisation.get_catalogue_id(one.tenant.livemode))
-            made.restrict_subjects(random.Random(self.seed + number).randint(20, 60))
-            self._publishers.append(made)
+            publisher = Publisher(one.tenant, one.organisation.get_catalogue_id(one.tenant.livemode))
+            publisher.restrict_subjects(random.Random(self.seed + number).randint(20, 60))
+            self._publishers.append(publisher)
         thread = threading.Thread(target=lambda: asyncio.run(self._run_writers()), name="writers")
         self._is_running.set()
         thread.start()

@@ -13,13 +13,13 @@ from tests.postgres.databases import fresh_database
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Run the service processes."""
-    made = ServiceProcesses(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("stage"))
+    processes = ServiceProcesses(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("services"))
     try:
-        made.start("worker")
-        made.start_api()
-        yield made
+        processes.start("worker")
+        processes.start_api()
+        yield processes
     finally:
-        made.stop()
+        processes.stop()
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,8 @@ HEAD = "SKU,Title,Brand,Price,Qty\n"
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """Run the service in this process."""
-    async with open_service(tmp_path) as made:
-        yield made
+    async with open_service(tmp_path) as in_process_service:
+        yield in_process_service
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.asyncio
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """Run the service in this process."""
-    async with open_service(tmp_path) as made:
-        yield made
+    async with open_service(tmp_path) as in_process_service:
+        yield in_process_service
 
 
 async def _post(

@@ -69,13 +69,13 @@ class DisconnectingProxy:
 @asynccontextmanager
 async def run_proxy(port: int) -> AsyncIterator[DisconnectingProxy]:
     """Run a proxy in front of the port."""
-    made = DisconnectingProxy(port)
-    server = await asyncio.start_server(made._serve, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
+    proxy = DisconnectingProxy(port)
+    server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0)
+    proxy.port = server.sockets[0].getsockname()[1]
     try:
-        yield made
+        yield proxy
     finally:
-        made.cut_connections()
+        proxy.cut_connections()
         server.close()
 
 
@@ -260,11 +260,11 @@ def test_the_standard_eventsource_resumes_after_disconnects(
 @pytest.fixture
 def separate_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Run service processes that the test stops."""
-    made = ServiceProcesses(asyncio.run(fresh_database("stopping")), tmp_path)
+    processes = ServiceProcesses(asyncio.run(fresh_database("stopping")), tmp_path)
     try:
-        yield made
+        yield processes
     finally:
-        made.stop()
+        processes.stop()
 
 
 def test_a_stop_ends_polls_and_streams_promptly(separate_services: ServiceProcesses) -> None:

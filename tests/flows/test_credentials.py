@@ -78,12 +78,12 @@ FORMS = (
 
 
 def _create_source(fjord: Tenancy, credentials: dict[str, str] | None, **fields: Any) -> dict[str, Any]:
-    made = fjord.api.post("/v1/sources", {"name": "Vendor", "kind": "url", **fields})
+    source = fjord.api.post("/v1/sources", {"name": "Vendor", "kind": "url", **fields})
     if credentials:
-        answer = fjord.api.call("PUT", f"/v1/sources/{made['id']}/credentials", {"credentials": credentials})
+        answer = fjord.api.call("PUT", f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
         assert answer.status == 200, answer.body
-        made = answer.json()
-    return dict(made)
+        source = answer.json()
+    return dict(source)
 
 
 def _patch_source(fjord: Tenancy, source: dict[str, Any], changes: dict[str, Any], **headers: str) -> Any:

@@ -20,8 +20,8 @@ ROWS = [["SKU", "Title", "Price", "Qty"], ["A-1", "Chair", 19.5, 3], ["A-2", "So
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """Run the service in this process."""
-    async with open_service(tmp_path) as made:
-        yield made
+    async with open_service(tmp_path) as in_process_service:
+        yield in_process_service
 
 
 @pytest.mark.parametrize("kind", ["xls", "xlsb", "ods"])

@@ -26,23 +26,23 @@ _OPEN = "SELECT count(*) FROM jobs WHERE org = %(org)s AND kind = 'matching.matc
 @pytest.fixture(scope="module")
 def services_without_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Run service processes without a worker."""
-    made = ServiceProcesses(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
+    processes = ServiceProcesses(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
     try:
-        made.start_api()
-        yield made
+        processes.start_api()
+        yield processes
     finally:
-        made.stop()
+        processes.stop()
 
 
 def _import_feeds(tenancy: Tenancy, feeds: FeedServer) -> None:
     random = Random(4)
-    made = generate_items(random, COUNT)
+    items = generate_items(random, COUNT)
     texts_by_source = {
-        "maker": [render_for_maker(one) for one in made],
-        "vendor": [render_for_vendor(random, one) for one in made],
+        "maker": [render_for_maker(one) for one in items],
+        "vendor": [render_for_vendor(random, one) for one in items],
     }
     for vendor, prefix in (("maker", "A"), ("vendor", "B")):
-        rows = [tuple(build_item_row(at, one, texts_by_source[vendor][at], prefix)) for at, one in enumerate(made)]
+        rows = [tuple(build_item_row(at, one, texts_by_source[vendor][at], prefix)) for at, one in enumerate(items)]
         url = feeds.serve(f"/{tenancy.tenant.org}/{vendor}.csv", build_csv(HEADERS, rows))
         source = tenancy.api.create_source("url", config={"url": url, "currency": "usd"})
         assert tenancy.api.pull(source)["status"] == "succeeded"

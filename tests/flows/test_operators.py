@@ -29,8 +29,8 @@ def _run_command(services: ServiceProcesses, *words: str) -> Any:
 @pytest.fixture(scope="module")
 def organisation_id(services: ServiceProcesses) -> str:
     """Create an organisation on the command line."""
-    made = _run_command(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
-    return str(made["organisation"])
+    created = _run_command(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
+    return str(created["organisation"])
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
@@ -156,18 +156,18 @@ def test_a_deleted_organisation_leaves_no_data(services: ServiceProcesses) -> No
 
 def test_incidents_are_managed_on_the_command_line(services: ServiceProcesses, organisation_id: str) -> None:
     del organisation_id
-    made = _run_command(
+    created = _run_command(
         services, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house"
     )
     api = services.create_organisation().api
-    shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
+    shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == created["incident"])
     assert (shown["title"], shown["opened_by"], "closed_at" in shown) == ("Moving house", "operator", False)
     _run_command(
-        services, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded"
+        services, "incident", "update", created["incident"], "--text", "Half of it is there.", "--state", "degraded"
     )
-    assert made["incident"] in [one["incident"] for one in _run_command(services, "incident", "list")["incidents"]]
-    _run_command(services, "incident", "close", made["incident"])
-    shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
+    assert created["incident"] in [one["incident"] for one in _run_command(services, "incident", "list")["incidents"]]
+    _run_command(services, "incident", "close", created["incident"])
+    shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == created["incident"])
     assert [one["text"] for one in shown["updates"]] == ["Moving house", "Half of it is there.", "Resolved."]
     assert shown["state"] == "operational" and shown["closed_at"]
     page = api.send("GET", "/status")

@@ -42,8 +42,8 @@ def vendor_server() -> Iterator[FeedServer]:
 @pytest_asyncio.fixture
 async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
     """Run the service in this process."""
-    async with open_service(tmp_path) as made:
-        yield made
+    async with open_service(tmp_path) as in_process_service:
+        yield in_process_service
 
 
 def _serve_page(served: FeedServer, path: str, head: str = "", body: str = WORDS, title: str = "Vendor") -> None:
@@ -112,9 +112,9 @@ async def test_the_proposal_for_a_shop_becomes_a_working_source(
     assert report["disallowed"] == [] and "wall" not in report
     assert report["requests"] == len(vendor_server.requests) <= 25
     assert {request.headers["User-Agent"] for request in vendor_server.requests} == {"Joinery/0"}
-    made = await service.client.post("/v1/sources", probe["proposal"])
-    assert made.status == 201, made.body
-    source = made.json()
+    created = await service.client.post("/v1/sources", probe["proposal"])
+    assert created.status == 201, created.body
+    source = created.json()
     assert (source["connector"], source["config"]["currency"]) == ("shopify", "usd")
     vendor_server.pages["/products.json"] = _serve_second_page(vendor_server)
     started = await service.client.post(f"/v1/sources/{source['id']}/runs")

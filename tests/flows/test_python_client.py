@@ -23,14 +23,14 @@ from tests.support.shipped_clients import import_client
 
 @pytest.fixture
 def proxy(services: ServiceProcesses) -> Iterator[FaultyProxy]:
-    with faulty_proxy(services.port) as made:
-        yield made
+    with faulty_proxy(services.port) as proxy_server:
+        yield proxy_server
 
 
 @pytest.fixture
 def client(proxy: FaultyProxy, fjord: Tenancy) -> Iterator[Any]:
-    with import_client().Joinery(proxy.url, fjord.api.secret, retries=3) as made:
-        yield made
+    with import_client().Joinery(proxy.url, fjord.api.secret, retries=3) as sdk_client:
+        yield sdk_client
 
 
 def test_the_server_serves_the_distributed_client(services: ServiceProcesses, fjord: Tenancy) -> None:
@@ -48,8 +48,8 @@ def test_the_server_serves_the_distributed_client(services: ServiceProcesses, fj
 def test_a_lost_response_is_retried_without_repeated_effects(client: Any, proxy: FaultyProxy) -> None:
     proxy.faults += [Fault(late=True), Fault(), Fault(503, {"Retry-After": "1"})]
     started = time.monotonic()
-    made = client.sources.create({"name": "A source", "kind": "push"})
-    assert time.monotonic() - started > 1 and [one["id"] for one in client.sources.list()] == [made["id"]]
+    created = client.sources.create({"name": "A source", "kind": "push"})
+    assert time.monotonic() - started > 1 and [one["id"] for one in client.sources.list()] == [created["id"]]
     keys = [headers["idempotency-key"] for method, _, headers in proxy.seen if method == "POST"]
     assert len(keys) == 4 and len(set(keys)) == 1
 
@@ -63,13 +63,13 @@ def test_a_refused_request_is_retried_after_the_stated_delay(client: Any, proxy:
 
 def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(client: Any, proxy: FaultyProxy) -> None:
     package = import_client()
-    made = client.sources.create({"name": "A source", "kind": "push"})
+    created = client.sources.create({"name": "A source", "kind": "push"})
     proxy.faults.append(Fault(late=True))
     with pytest.raises(package.PreconditionFailed) as caught:
-        client.sources.update(made["id"], {"name": "Renamed"}, if_match=made["version"])
-    assert caught.value.maybe_done and client.sources.get(made["id"])["name"] == "Renamed"
+        client.sources.update(created["id"], {"name": "Renamed"}, if_match=created["version"])
+    assert caught.value.maybe_done and client.sources.get(created["id"])["name"] == "Renamed"
     with pytest.raises(package.PreconditionFailed) as caught:
-        client.sources.update(made["id"], {"name": "Again"}, if_match=made["version"])
+        client.sources.update(created["id"], {"name": "Again"}, if_match=created["version"])
     assert not caught.value.maybe_done
 
 
@@ -105,16 +105,16 @@ def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, services: S
 
 
 def test_lists_are_read_completely_in_both_directions(client: Any, proxy: FaultyProxy) -> None:
-    made = [client.sources.create({"name": f"Source {number}", "kind": "push"})["id"] for number in range(7)]
+    created = [client.sources.create({"name": f"Source {number}", "kind": "push"})["id"] for number in range(7)]
     proxy.seen.clear()
-    assert [one["id"] for one in client.sources.list(limit=3)] == made[::-1]
+    assert [one["id"] for one in client.sources.list(limit=3)] == created[::-1]
     assert len(proxy.seen) == 3
     listing = client.sources.list(limit=3)
     assert [len(page["data"]) for page in listing.pages()] == [3, 3, 1] and len(list(listing)) == 7
     second = next(iter(listing.pages()))["next_cursor"]
     before = client.sources.list(limit=2, ending_before=list(listing.pages())[1]["next_cursor"])
-    assert sorted(one["id"] for one in before) == sorted(made[2:])
-    assert [one["id"] for one in client.sources.list(starting_after=second)] == made[:4][::-1]
+    assert sorted(one["id"] for one in before) == sorted(created[2:])
+    assert [one["id"] for one in client.sources.list(starting_after=second)] == created[:4][::-1]
 
 
 def test_a_file_is_uploaded_and_its_run_awaited(client: Any, proxy: FaultyProxy, tmp_path: Path) -> None:

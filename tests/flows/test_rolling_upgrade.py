@@ -119,9 +119,9 @@ class RequestLoad:
 
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    made = ServiceProcesses(asyncio.run(fresh_database("rolling", migrated=False)), tmp_path)
-    yield made
-    made.stop()
+    processes = ServiceProcesses(asyncio.run(fresh_database("rolling", migrated=False)), tmp_path)
+    yield processes
+    processes.stop()
 
 
 def test_no_request_fails_while_a_release_replaces_the_last_one(

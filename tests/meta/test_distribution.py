@@ -76,14 +76,14 @@ def _load_statements() -> dict[str, str]:
     """Return the statements of the SQL files as rendered by their modules."""
     found: dict[str, str] = {}
     for module in iter_modules(adapters.postgres.__path__):
-        made = import_module(f"adapters.postgres.{module.name}").__dict__.get("SQL")
-        if isinstance(made, dict):
-            found |= {f"{_find_area(made)}.{name}": text for name, text in made.items()}
+        statements = import_module(f"adapters.postgres.{module.name}").__dict__.get("SQL")
+        if isinstance(statements, dict):
+            found |= {f"{_find_area(statements)}.{name}": text for name, text in statements.items()}
     return found
 
 
-def _find_area(made: Mapping[str, str]) -> str:
-    [area] = [name for name in AREAS if load_statements(name).keys() == made.keys()]
+def _find_area(statements: Mapping[str, str]) -> str:
+    [area] = [name for name in AREAS if load_statements(name).keys() == statements.keys()]
     return area
 
 
@@ -122,14 +122,14 @@ def list_statements() -> Iterator[tuple[str, str]]:
                         build_list_statement(listed, (*filters, *words), page, walked, f"find_{listed}_scan_end"),
                     )
     for table in TABLES:
-        for made in (
+        for method in (
             "select_statement",
             "get_statement",
             "get_locked_statement",
             "insert_statement",
             "delete_statement",
         ):
-            yield f"{table.name}.{made}", getattr(table, made)
+            yield f"{table.name}.{method}", getattr(table, method)
         yield f"{table.name}.update", table.build_update_statement()
         yield from ((f"{table.name}.list", one) for one in _render_variants(table.list_statement))
 

@@ -19,9 +19,9 @@ LIMITS = CallLimits(cpu_seconds=1, max_seconds=10.0, max_result_bytes=1 << 20)
 @pytest_asyncio.fixture
 async def calls() -> AsyncIterator[ProcessCalls]:
     command = [sys.executable, "-m", "tests.support.parsers", str(os.getpid()), "512"]
-    made = ProcessCalls(command, max_calls=2, limits=LIMITS, raises=(parsers.Unreadable,))
-    yield made
-    await made.close()
+    process_calls = ProcessCalls(command, max_calls=2, limits=LIMITS, raises=(parsers.Unreadable,))
+    yield process_calls
+    await process_calls.close()
 
 
 async def test_values_round_trip(calls: ProcessCalls) -> None:

@@ -23,14 +23,14 @@ async def readers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFeedR
     """Create at most two concurrent readers with limits of one second and 256 MiB."""
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setenv("JOINERY_SECRET", "not for readers")
-    made = ProcessFeedReaders(
+    process_readers = ProcessFeedReaders(
         COMMAND,
         JsonCodec(),
         max_readers=2,
         limits=ReaderLimits(memory_mib=256, cpu_seconds=1, call_seconds=5.0, sample_seconds=2.0),
     )
-    yield made
-    await made.close()
+    yield process_readers
+    await process_readers.close()
 
 
 def _build_request(folder: Path, action: str = "well") -> ReadRequest:

@@ -23,9 +23,9 @@ def command(memory: int = 1024) -> list[str]:
 
 @pytest_asyncio.fixture
 async def converter() -> AsyncIterator[ProcessImageConverter]:
-    made = ProcessImageConverter(command(), max_conversions=2)
-    yield made
-    await made.close()
+    image_converter = ProcessImageConverter(command(), max_conversions=2)
+    yield image_converter
+    await image_converter.close()
 
 
 async def convert(converter: ProcessImageConverter, folder: Path, content: bytes) -> tuple[ConvertedImage, Image.Image]:

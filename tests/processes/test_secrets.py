@@ -96,12 +96,12 @@ class DataDirectory:
 @contextmanager
 def run_data_directory(path: Path) -> Iterator[DataDirectory]:
     """Run the service on a data directory."""
-    made = DataDirectory(path)
+    data_directory = DataDirectory(path)
     try:
-        made.start()
-        yield made
+        data_directory.start()
+        yield data_directory
     finally:
-        made.stop()
+        data_directory.stop()
 
 
 @dataclass

@@ -123,8 +123,8 @@ def test_start_stop_and_start_again(up: Callable[..., UpCommand], tmp_path: Path
     assert env["JOINERY_DATABASE_URL"] == first.database_url
     assert env["JOINERY_PORT"] == first.port
     assert len(env["JOINERY_SECRET"]) == 64
-    children = first.descendants()
-    assert first.end() == 0
+    children = first.list_descendants()
+    assert first.stop() == 0
     assert (data / "stopped").read_text() == "servers there"
     assert not [pid for pid in children if is_alive(pid)]
     assert not (data / "run.json").exists()
@@ -140,14 +140,14 @@ def test_start_stop_and_start_again(up: Callable[..., UpCommand], tmp_path: Path
     third = up()
     assert third.list_remaining_processes() == 1
     assert f"already running on {data} (process {second.process.pid})" in third.read_output
-    assert second.end(signal.SIGINT) == 0
+    assert second.stop(signal.SIGINT) == 0
 
 
 def test_no_process_survives_a_killed_supervisor(up: Callable[..., UpCommand]) -> None:
     first = up().wait_until_ready()
     with psycopg.connect(first.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
-    children = first.descendants()
+    children = first.list_descendants()
     assert len(children) >= 4
     first.process.kill()
     again = up().wait_until_ready()
@@ -164,12 +164,12 @@ def test_crashed_processes_are_restarted(up: Callable[..., UpCommand], tmp_path:
     wait_until(marker.exists)
     worker = int(marker.read_text())
     os.kill(worker, signal.SIGKILL)
-    assert "worker was killed by SIGKILL and is being restarted" in one.until("worker")
+    assert "worker was killed by SIGKILL and is being restarted" in one.wait_for_line("worker")
     wait_until(lambda: marker.read_text() not in ("", str(worker)))
 
     postmaster = int((tmp_path / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
     os.kill(postmaster, signal.SIGKILL)
-    assert "postgres was killed by SIGKILL and is being restarted" in one.until("postgres")
+    assert "postgres was killed by SIGKILL and is being restarted" in one.wait_for_line("postgres")
 
     def kept() -> bool:
         try:
@@ -179,16 +179,16 @@ def test_crashed_processes_are_restarted(up: Callable[..., UpCommand], tmp_path:
             return False
 
     wait_until(kept)
-    (valkey,) = [pid for pid in one.descendants() if read_command_line(pid).startswith("valkey")]
+    (valkey,) = [pid for pid in one.list_descendants() if read_command_line(pid).startswith("valkey")]
     os.kill(valkey, signal.SIGTERM)
-    assert "valkey ended (exit code 0) and is being restarted" in one.until("valkey")
+    assert "valkey ended (exit code 0) and is being restarted" in one.wait_for_line("valkey")
 
     def answers() -> bool:
         with socket.socket(socket.AF_UNIX) as client:
             return client.connect_ex(one.redis_url.removeprefix("unix://")) == 0
 
     wait_until(answers)
-    assert one.end() == 0
+    assert one.stop() == 0
 
 
 def test_a_process_that_cannot_start_is_not_restarted(up: Callable[..., UpCommand]) -> None:
@@ -203,9 +203,9 @@ def test_a_process_that_cannot_start_is_not_restarted(up: Callable[..., UpComman
 def test_stopping_twice_does_not_wait(up: Callable[..., UpCommand]) -> None:
     one = up(kind="stubborn").wait_until_ready()
     one.process.send_signal(signal.SIGINT)
-    one.until("Stopping")
+    one.wait_for_line("Stopping")
     began = time.monotonic()
-    assert one.end(signal.SIGINT) == 0
+    assert one.stop(signal.SIGINT) == 0
     assert time.monotonic() - began < 5
 
 
@@ -216,7 +216,7 @@ def test_servers_of_the_environment_replace_the_embedded_ones(up: Callable[..., 
     assert one.database_url.startswith("postgresql://db.example/")
     assert one.redis_url == "redis://cache.example"
     assert not (tmp_path / "data" / "postgres").exists()
-    assert len(one.descendants()) == 2
+    assert len(one.list_descendants()) == 2
 
 
 def test_a_path_too_long_for_sockets(up: Callable[..., UpCommand], tmp_path: Path) -> None:

@@ -90,11 +90,11 @@ class Backend:
     async def organisation(self, **changes: object) -> Organisation:
         """Create an organisation on the plan."""
         plan = await self.registry.find_plan(self.plan)
-        made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
-        while not await self.served(made.id):
-            made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
-        await self.registry.create(made)
-        return made
+        organisation = builders.organisation(**({"plan": plan} if plan else {}) | changes)
+        while not await self.served(organisation.id):
+            organisation = builders.organisation(**({"plan": plan} if plan else {}) | changes)
+        await self.registry.create(organisation)
+        return organisation
 
     async def relay(self, *owners: Tenant) -> None:
         """Copy the events that the owners have published so far to the network logs."""

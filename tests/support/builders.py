@@ -207,9 +207,9 @@ def offer(variant: Variant, **changes: Any) -> Offer:
         "observed_at": MOMENT,
         "updated_at": MOMENT,
     }
-    made = Offer(**fields | changes)
-    variant.offers.append(made)
-    return made
+    built_offer = Offer(**fields | changes)
+    variant.offers.append(built_offer)
+    return built_offer
 
 
 def variant(product: Product, key: str, **changes: Any) -> Variant:
@@ -224,9 +224,9 @@ def variant(product: Product, key: str, **changes: Any) -> Variant:
         "data": {"sku": key},
         "updated_at": MOMENT,
     }
-    made = Variant(**fields | changes)
-    product.variants.append(made)
-    return made
+    built_variant = Variant(**fields | changes)
+    product.variants.append(built_variant)
+    return built_variant
 
 
 def product(source: str, catalogue: str, key: str, **changes: Any) -> Product:

@@ -9,10 +9,10 @@ def close_schema(schema: Any) -> Any:
         return [close_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {
+    closed = {
         name: part if name in ("examples", "enum", "const") else close_schema(part) for name, part in schema.items()
     }
     if "properties" in schema:
-        made["properties"] = {name: close_schema(part) for name, part in schema["properties"].items()}
-        made.setdefault("additionalProperties", False)
-    return made
+        closed["properties"] = {name: close_schema(part) for name, part in schema["properties"].items()}
+        closed.setdefault("additionalProperties", False)
+    return closed

@@ -15,10 +15,10 @@ HTML = b"<!DOCTYPE html><html><body>Not found, but politely.</body></html>"
 
 def build_image(width: int = 60, height: int = 40, colour: Any = (200, 30, 30), mode: str = "RGB") -> Image.Image:
     """Return an image whose upper left quarter is white, which shows its orientation."""
-    made = Image.new(mode, (width, height), colour)
+    image = Image.new(mode, (width, height), colour)
     if mode == "RGB":
-        made.paste((255, 255, 255), (0, 0, width // 2, height // 2))
-    return made
+        image.paste((255, 255, 255), (0, 0, width // 2, height // 2))
+    return image
 
 
 def encode_image(image: Image.Image, format: str = "JPEG", **options: Any) -> bytes:

@@ -21,11 +21,11 @@ def build_item(variant: str, title: str = "Halden oak dining table 180 cm", **da
 
 def build_pair(left: str, right: str, **changes: Any) -> MatchPair:
     """Return an open pair of two variants."""
-    made = MatchPair(
+    match_pair = MatchPair(
         id=new_id("mpr"), status=PairStatus.OPEN, left=left, left_product=f"prod_{left}", right=right, right_product=f"prod_{right}",
         probability=0.8, prior=-3.0, evidence=EVIDENCE, conflicts=(), created_at=builders.MOMENT, updated_at=builders.MOMENT,
     )  # fmt: skip
-    return replace(made, **changes)
+    return replace(match_pair, **changes)
 
 
 def make_answer(

@@ -10,6 +10,6 @@ from ports.signals import Signals
 
 async def relay_events(network: NetworkLog, signals: Signals, owners: Collection[Tenant] | None = None) -> None:
     """Copy all published events of the owners, by default of all owners including those of other tests."""
-    made = NetworkRelay(network, signals)
-    await made._load_checkpoints()
-    await made.copy_new_events(await network.list_publishers(owners))
+    network_relay = NetworkRelay(network, signals)
+    await network_relay._load_checkpoints()
+    await network_relay.copy_new_events(await network.list_publishers(owners))

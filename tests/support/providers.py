@@ -219,13 +219,13 @@ def _error(status: int, kind: str, message: str) -> Reply:
 @contextmanager
 def provider(api: str) -> Iterator[Provider]:
     """Run a provider, `openai` or `anthropic`; operators would configure its `url`."""
-    made, ended = Provider(api), threading.Event()
-    server = _Server(("127.0.0.1", 0), _handler(made, ended))
-    made.url = f"http://127.0.0.1:{server.server_address[1]}" + ("/v1" if api == "openai" else "")
+    running_provider, ended = Provider(api), threading.Event()
+    server = _Server(("127.0.0.1", 0), _handler(running_provider, ended))
+    running_provider.url = f"http://127.0.0.1:{server.server_address[1]}" + ("/v1" if api == "openai" else "")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield made
+        yield running_provider
     finally:
         ended.set()
         server.shutdown()

@@ -16,9 +16,9 @@ _ROOT = Path(__file__).parents[2]
 @cache
 def extract_last_release(folder: Path) -> Path:
     """Extract the last release below `folder`; skip the test if the Git history does not contain it."""
-    made = subprocess.run(["git", "archive", LAST_RELEASE], cwd=_ROOT, capture_output=True, check=False)
-    if made.returncode:
+    completed = subprocess.run(["git", "archive", LAST_RELEASE], cwd=_ROOT, capture_output=True, check=False)
+    if completed.returncode:
         pytest.skip(f"the history lacks {LAST_RELEASE} (a shallow clone?)")
-    with tarfile.open(fileobj=BytesIO(made.stdout)) as archive:
+    with tarfile.open(fileobj=BytesIO(completed.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder

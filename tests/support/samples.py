@@ -17,8 +17,8 @@ FROM_LATER = 1_000
 def build_sample(kind: type, number: int = 0, **changes: Any) -> Any:
     """Return a row; every second one omits the optional fields."""
     hints = get_type_hints(kind)
-    made = {field.name: _value(hints[field.name], field.name, number) for field in fields(kind)}
-    return kind(**made | changes)
+    values = {field.name: _value(hints[field.name], field.name, number) for field in fields(kind)}
+    return kind(**values | changes)
 
 
 def _value(kind: Any, name: str, number: int) -> Any:

@@ -85,9 +85,17 @@ class SettableDatabase:
         """Create or change a plan."""
         self._connection.execute(OFFER.encode(), build_plan_values(plan))
 
-    def add_organisation(self, made: Organisation) -> None:
+    def add_organisation(self, organisation: Organisation) -> None:
         """Add an organisation with an available plan."""
-        values = (made.id, made.name, made.kind, made.plan.code, made.api_version, *made.catalogues, made.created_at)
+        values = (
+            organisation.id,
+            organisation.name,
+            organisation.kind,
+            organisation.plan.code,
+            organisation.api_version,
+            *organisation.catalogues,
+            organisation.created_at,
+        )
         self.execute(_ADD, *values)
 
     def fetch_contents(self) -> dict[str, list[str]]:
@@ -135,8 +143,8 @@ async def settable_backend() -> AsyncIterator[Backend]:
     async def pass_time(by: timedelta) -> None:
         clock.advance(by)
 
-    made = assemble_backend(pool, shards, database.address, clock=clock)
+    backend = assemble_backend(pool, shards, database.address, clock=clock)
     with patch.object(CLOCK, "_compute_unix_time", lambda: clock.now().timestamp()):
-        yield replace(made, pass_time=pass_time)
+        yield replace(backend, pass_time=pass_time)
     await shards.close()
     await pool.close()

@@ -100,7 +100,7 @@ def create_endpoint(
     """Create an endpoint with `settings`; `does` is the behaviour of its receiver."""
     path = f"/{next(_PATHS)}"
     url = url or at.url(path, **settings.pop("does", {}))
-    made = api.post("/v1/webhook-endpoints", {"url": url, "event_types": list(types), **settings})
-    one = EndpointClient(api, at, made["id"], path)
-    one.trust_secret(made["secret"])
+    created = api.post("/v1/webhook-endpoints", {"url": url, "event_types": list(types), **settings})
+    one = EndpointClient(api, at, created["id"], path)
+    one.trust_secret(created["secret"])
     return one
