@@ -75,7 +75,7 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
         await log.write()
         await log.write(6, owner, catalogue="cat_1", is_published=True)
         await log.relay_events()
-        end_positions = await log.end_positions()
+        end = await log.end_positions()
         log.delete_events(4, get_network_tenant(True))
         await log.events.begin_epoch(get_network_tenant(True), end.network)
         await log.write(6, owner, catalogue="cat_1", is_published=True)

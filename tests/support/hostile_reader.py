@@ -52,7 +52,7 @@ ACTIONS = {
 
 
 class HostileReader:
-    """domain.runs.usecases.snapshot_reader.SnapshotReader."""
+    """Fake of `domain.runs.usecases.snapshot_reader.SnapshotReader`."""
 
     row_count = 5
 
