@@ -48,7 +48,7 @@ async def _read_process_id(readers: ProcessFeedReaders, folder: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("deed", "error", "message"),
+    ("action", "error", "message"),
     [
         ("eat", ParseFailed, "256 MiB of memory"),
         ("spin", ParseFailed, "1 seconds of CPU time"),
