@@ -113,12 +113,12 @@ async def test_concurrent_readers_are_limited(readers: ProcessFeedReaders, tmp_p
 
 async def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
     script = (
-        "import asyncio, os, signal\nfrom pathlib import Path\nfrom tests.processes.test_feed_readers import COMMAND, _order\n"
+        "import asyncio, os, signal\nfrom pathlib import Path\nfrom tests.processes.test_feed_readers import COMMAND, _build_request\n"
         "from adapters.processes.feed_readers import ProcessFeedReaders\nfrom adapters.api_json.codec import JsonCodec\n"
-        "async def main():\n    made = ProcessFeedReaders(COMMAND, JsonCodec(), max_readers=2)\n"
-        f"    async with made.open(_order(Path({str(tmp_path)!r}))) as reader:\n"
+        "async def main():\n    readers = ProcessFeedReaders(COMMAND, JsonCodec(), max_readers=2)\n"
+        f"    async with readers.open(_build_request(Path({str(tmp_path)!r}))) as reader:\n"
         "        print((await reader.read_sample(1)).records[0]['pid'], flush=True)\n"
-        f"        asyncio.create_task(made.open(_order(Path({str(tmp_path)!r}))).__aenter__())\n"
+        f"        asyncio.create_task(readers.open(_build_request(Path({str(tmp_path)!r}))).__aenter__())\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\nasyncio.run(main())"
     )
     process = await asyncio.create_subprocess_exec(

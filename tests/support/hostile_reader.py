@@ -62,9 +62,9 @@ class HostileReader:
     def spool(self) -> SpoolResult:
         """Perform the action."""
         content = Path(self._order.snapshot).read_bytes()[:20].decode()
-        deed = ACTIONS.get(self._order.connector) or ACTIONS.get("sleep" if self._order.is_pushed else content)
-        if deed is not None:
-            deed()
+        action = ACTIONS.get(self._order.connector) or ACTIONS.get("sleep" if self._order.is_pushed else content)
+        if action is not None:
+            action()
         return SpoolResult(0, [0], [], frozenset(), [], 0)
 
     def load_keys(self, buckets: range) -> BucketKeys:
