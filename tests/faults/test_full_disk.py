@@ -55,47 +55,47 @@ def feeds() -> Iterator[FeedServer]:
 
 
 async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
-    async with open_service(tmp_path) as desk:
+    async with open_service(tmp_path) as service:
         url = feeds.serve("/feed.csv", build_catalogue(3))
-        source = await desk.create_source(config={"url": url, "currency": "usd"})
-        await desk.client.post(f"/v1/sources/{source}/runs")
-        await desk.process_lane(source)
-        before = await desk.fetch_catalogue_rows()
-        disk = FullObjectStore(desk.world.dependencies[ObjectStore])
-        desk.world.dependencies[ObjectStore] = disk
+        source = await service.create_source(config={"url": url, "currency": "usd"})
+        await service.client.post(f"/v1/sources/{source}/runs")
+        await service.process_lane(source)
+        before = await service.fetch_catalogue_rows()
+        disk = FullObjectStore(service.world.dependencies[ObjectStore])
+        service.world.dependencies[ObjectStore] = disk
         feeds.serve("/feed.csv", build_catalogue(4))
         for _ in range(4):
-            assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
-            await desk.process_lane(source)
-            run = await desk.get_newest_run(source)
+            assert (await service.client.post(f"/v1/sources/{source}/runs")).status == 202
+            await service.process_lane(source)
+            run = await service.get_newest_run(source)
             assert (run["status"], run["error"]["code"]) == ("failed", "storage_full")
             assert "space" in run["error"]["message"]
-        assert await desk.fetch_catalogue_rows() == before
-        assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active"
+        assert await service.fetch_catalogue_rows() == before
+        assert (await service.client.get(f"/v1/sources/{source}")).json()["status"] == "active"
         disk.full = False
-        await desk.client.post(f"/v1/sources/{source}/runs")
-        await desk.process_lane(source)
-        assert (await desk.get_newest_run(source))["stats"]["products_created"] == 1
+        await service.client.post(f"/v1/sources/{source}/runs")
+        await service.process_lane(source)
+        assert (await service.get_newest_run(source))["stats"]["products_created"] == 1
 
 
 async def test_pushed_records_survive_a_full_store(tmp_path: Path) -> None:
-    async with open_service(tmp_path) as desk:
-        source = await desk.create_source("push", config={"currency": "usd"})
-        disk = FullObjectStore(desk.world.dependencies[ObjectStore])
-        desk.world.dependencies[ObjectStore] = disk
+    async with open_service(tmp_path) as service:
+        source = await service.create_source("push", config={"currency": "usd"})
+        disk = FullObjectStore(service.world.dependencies[ObjectStore])
+        service.world.dependencies[ObjectStore] = disk
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
-            assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
+            assert (await service.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
         for _ in range(10):  # more often than failing runs are retried
-            await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-            await desk.process_lane(source)
-            run = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"][-1]
+            await service.execute("UPDATE jobs SET run_at = now() WHERE org = %s", service.tenant.org)
+            await service.process_lane(source)
+            run = (await service.client.get(f"/v1/sources/{source}/runs")).json()["data"][-1]
             assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
             assert "no space left" in run["waiting"]["detail"]
         disk.full = False
-        await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-        await desk.process_lane(source)
-        assert [data["title"] for data in await desk.list_product_data()] == ["Chair A", "Chair B"]
+        await service.execute("UPDATE jobs SET run_at = now() WHERE org = %s", service.tenant.org)
+        await service.process_lane(source)
+        assert [data["title"] for data in await service.list_product_data()] == ["Chair A", "Chair B"]
 
 
 class FullWorkspaces:
@@ -114,19 +114,19 @@ class FullWorkspaces:
 
 @pytest.mark.parametrize("place", ["work folder", "object store"])
 async def test_uploads_wait_without_limit_for_the_object_store_only(tmp_path: Path, place: str) -> None:
-    async with open_service(tmp_path) as desk:
-        source = await desk.create_source("file", config={"currency": "usd"})
-        container = desk.world.dependencies
+    async with open_service(tmp_path) as service:
+        source = await service.create_source("file", config={"currency": "usd"})
+        container = service.world.dependencies
         if place == "work folder":
             container[Workspaces] = FullWorkspaces(container[Workspaces])
         else:
             container[ObjectStore] = RefusingObjectStore(container[ObjectStore])
-        run = await desk.import_file(b"SKU,Title,Price\nA,Chair,1\n", source)
+        run = await service.import_file(b"SKU,Title,Price\nA,Chair,1\n", source)
         assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
         for _ in range(2 * MAX_WAITS):
-            await desk.execute("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
-            await desk.process_lane(source)
-        run = await desk.get_newest_run(source)
+            await service.execute("UPDATE jobs SET run_at = now() WHERE org = %s", service.tenant.org)
+            await service.process_lane(source)
+        run = await service.get_newest_run(source)
         if place == "work folder":
             assert (run["status"], run["error"]["code"]) == ("failed", "storage_full")
             assert "again" in run["error"]["message"]
@@ -149,23 +149,23 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_files_for_a_full_disk_are_refused_and_accepted_later(tmp_path: Path, small_disk: Path) -> None:
-    async with open_service(tmp_path, JOINERY_OBJECTS_URL=f"file://{small_disk}/objects") as desk:
+    async with open_service(tmp_path, JOINERY_OBJECTS_URL=f"file://{small_disk}/objects") as service:
         ballast = small_disk / "ballast"
         await asyncio.to_thread(_fill_disk, ballast)
-        source = await desk.create_source("file", config={"currency": "usd"})
+        source = await service.create_source("file", config={"currency": "usd"})
         content = b"SKU,Title,Price\n" + b"".join(b"A-%d,Chair,1\n" % n for n in range(20_000))
         announced = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
-        upload = (await desk.client.post(f"/v1/sources/{source}/uploads", announced)).json()
+        upload = (await service.client.post(f"/v1/sources/{source}/uploads", announced)).json()
         target = upload["target"]["url"].removeprefix("http://127.0.0.1:8080")
         for _ in range(2):
-            answer = await desk.client.send("PUT", target, body=content, headers=upload["target"]["headers"])
+            answer = await service.client.send("PUT", target, body=content, headers=upload["target"]["headers"])
             assert (answer.status, answer.json()["code"]) == (503, "unavailable")
             assert int(answer.headers["retry-after"]) > 0
-        assert (await desk.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 409
+        assert (await service.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 409
         ballast.unlink()
-        answer = await desk.client.send("PUT", target, body=content, headers=upload["target"]["headers"])
+        answer = await service.client.send("PUT", target, body=content, headers=upload["target"]["headers"])
         assert answer.status == 200, answer.body
-        assert (await desk.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
+        assert (await service.client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
 
 
 def _fill_disk(path: Path) -> None:

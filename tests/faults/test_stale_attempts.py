@@ -83,12 +83,12 @@ class PausedAttempt:
             self.units, parts[Connectors], parts[ObjectStore], parts[Vault], parts[FeedReaderFactory], FileWorkspaces()
         )  # fmt: skip
         attempt = asyncio.create_task(execution(await self.claim_job(), asyncio.Event()))
-        await asyncio.wait_for(self.units.asleep.wait(), 10)
+        await asyncio.wait_for(self.units.paused.wait(), 10)
         return attempt
 
     async def resume(self, attempt: "asyncio.Task[None]") -> None:
         """Resume the attempt, which must fail with LeaseLost."""
-        self.units.wake.set()
+        self.units.resumed.set()
         with pytest.raises(LeaseLost):
             await asyncio.wait_for(attempt, 10)
 
@@ -106,12 +106,12 @@ async def _push_records(service: InProcessService) -> str:
 async def test_an_attempt_resumed_after_the_run_ended_changes_nothing(tmp_path: Path, sleeps_before: int) -> None:
     async with open_service(tmp_path) as service:
         source = await _push_records(service)
-        sleeper = PausedAttempt(service, source, sleeps_before)
-        attempt = await sleeper.start()
-        await create_run_handler(service.world.dependencies)(await sleeper.claim_job(), asyncio.Event())
+        paused_attempt = PausedAttempt(service, source, sleeps_before)
+        attempt = await paused_attempt.start()
+        await create_run_handler(service.world.dependencies)(await paused_attempt.claim_job(), asyncio.Event())
         ended, kept = await service.get_newest_run(source), await service.fetch_catalogue_rows()
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
-        await sleeper.resume(attempt)
+        await paused_attempt.resume(attempt)
         assert await service.get_newest_run(source) == ended and await service.fetch_catalogue_rows() == kept
 
 
@@ -119,14 +119,14 @@ async def test_an_attempt_resumed_after_the_run_ended_changes_nothing(tmp_path: 
 async def test_an_attempt_resumed_after_the_run_was_claimed_changes_nothing(tmp_path: Path, sleeps_before: int) -> None:
     async with open_service(tmp_path) as service:
         source = await _push_records(service)
-        sleeper = PausedAttempt(service, source, sleeps_before)
-        attempt = await sleeper.start()
+        paused_attempt = PausedAttempt(service, source, sleeps_before)
+        attempt = await paused_attempt.start()
         job, before, kept = (
-            await sleeper.claim_job(),
+            await paused_attempt.claim_job(),
             await service.get_newest_run(source),
             await service.fetch_catalogue_rows(),
         )
-        await sleeper.resume(attempt)
+        await paused_attempt.resume(attempt)
         assert await service.get_newest_run(source) == before and await service.fetch_catalogue_rows() == kept
         await create_run_handler(service.world.dependencies)(job, asyncio.Event())
         ended = await service.get_newest_run(source)

@@ -33,13 +33,13 @@ class FailingConnectors:
 
 
 async def test_a_run_fails_after_several_attempts(tmp_path: Path) -> None:
-    async with open_service(tmp_path) as desk:
+    async with open_service(tmp_path) as service:
         with serve_feeds() as feeds:
-            source = await desk.create_source(
+            source = await service.create_source(
                 config={"url": feeds.serve("/feed.csv", build_catalogue(3)), "currency": "usd"}
             )
-            run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
-            container = desk.world.dependencies
+            run = (await service.client.post(f"/v1/sources/{source}/runs")).json()["id"]
+            container = service.world.dependencies
             readers = create_in_process_readers(FailingConnectors(container[Connectors]))
             container[FeedReaderFactory] = readers
             execution = create_run_handler(container)
@@ -57,9 +57,9 @@ async def test_a_run_fails_after_several_attempts(tmp_path: Path) -> None:
 
             with pytest.raises(TypeError):
                 await attempt(1)
-            assert (await desk.client.get(f"/v1/runs/{run}")).json()["status"] == "running"
+            assert (await service.client.get(f"/v1/runs/{run}")).json()["status"] == "running"
             await attempt(MAX_ATTEMPTS)
-        ended = (await desk.client.get(f"/v1/runs/{run}")).json()
+        ended = (await service.client.get(f"/v1/runs/{run}")).json()
         assert (ended["status"], ended["error"]["code"]) == ("failed", "internal_error")
         assert "sofa" not in ended["error"]["message"]
-        assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active"
+        assert (await service.client.get(f"/v1/sources/{source}")).json()["status"] == "active"
