@@ -35,7 +35,7 @@ class StorageMeter:
     """The service with measurements of its storage."""
 
     def __init__(self, service: InProcessService, folder: Path) -> None:
-        self.desk, self.folder, self.plan = service, folder, f"p{token_hex(6)}"
+        self.service, self.folder, self.plan = service, folder, f"p{token_hex(6)}"
 
     async def set_allowance(self, bytes: int) -> None:
         """Set the storage that the organisation's plan includes."""
@@ -47,7 +47,7 @@ class StorageMeter:
             "UPDATE plans SET meters = jsonb_set(meters, '{stored_bytes,included}', to_jsonb(%s::bigint)) WHERE code = %s",
             bytes, self.plan,
         )  # fmt: skip
-        await self.execute("UPDATE organisations SET plan = %s WHERE id = %s", self.plan, self.desk.tenant.org)
+        await self.execute("UPDATE organisations SET plan = %s WHERE id = %s", self.plan, self.service.tenant.org)
 
     async def execute(self, statement: str, *values: Any) -> None:
         async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
@@ -55,8 +55,8 @@ class StorageMeter:
 
     async def measure_usage(self) -> int:
         """Return the counted bytes, and check that they equal the sum of the ledger."""
-        org = self.desk.tenant.org
-        [(counted, listed)] = await self.desk.fetch_rows(
+        org = self.service.tenant.org
+        [(counted, listed)] = await self.service.fetch_rows(
             "SELECT (SELECT sum(bytes) FROM storage_usage WHERE org = %s), "
             "(SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND NOT freed) + "
             "(SELECT coalesce(sum(octet_length(records) + 1), 0) FROM push_parts WHERE org = %s AND counted)",
@@ -68,11 +68,11 @@ class StorageMeter:
     def list_file_sizes(self) -> list[int]:
         """Return the sizes of the organisation's objects."""
         found = (self.folder / "objects").rglob("*")
-        return sorted(path.stat().st_size for path in found if path.is_file() and self.desk.tenant.org in path.parts)
+        return sorted(path.stat().st_size for path in found if path.is_file() and self.service.tenant.org in path.parts)
 
     async def sweep_storage(self) -> None:
         """Free due objects, like the scheduler."""
-        parts = self.desk.world.dependencies
+        parts = self.service.world.dependencies
         await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[ObjectStore], parts[Clock]).free_due()
 
 
@@ -85,7 +85,7 @@ async def storage(tmp_path: Path) -> AsyncIterator[StorageMeter]:
 
 @pytest.mark.asyncio
 async def test_a_feed_beyond_the_quota_is_refused(storage: StorageMeter, feeds: FeedServer) -> None:
-    service, small, large = storage.desk, build_catalogue(3), build_catalogue(40)
+    service, small, large = storage.service, build_catalogue(3), build_catalogue(40)
     await storage.set_allowance(len(small) + len(large) - 1)
     source = await service.create_source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
 
@@ -119,7 +119,7 @@ async def test_a_feed_beyond_the_quota_is_refused(storage: StorageMeter, feeds: 
 
 @pytest.mark.asyncio
 async def test_old_snapshots_are_deleted_for_new_ones(storage: StorageMeter, feeds: FeedServer) -> None:
-    service, feed = storage.desk, [build_catalogue(20, price=100 + number) for number in range(6)]
+    service, feed = storage.service, [build_catalogue(20, price=100 + number) for number in range(6)]
     size = max(map(len, feed))
     await storage.set_allowance(3 * size)
     source = await service.create_source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
@@ -141,18 +141,18 @@ async def test_old_snapshots_are_deleted_for_new_ones(storage: StorageMeter, fee
 async def test_a_file_that_fills_the_quota(storage: StorageMeter) -> None:
     content = build_catalogue(5)
     await storage.set_allowance(len(content))
-    run = await storage.desk.import_file(content)
+    run = await storage.service.import_file(content)
     assert run["status"] == "succeeded" and await storage.measure_usage() == len(content)
     await storage.sweep_storage()
     assert storage.list_file_sizes() == [len(content)], "only the snapshot remains, the upload is deleted"
-    source = await storage.desk.create_source("file", config={"currency": "usd"})
+    source = await storage.service.create_source("file", config={"currency": "usd"})
     announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
-    assert (await storage.desk.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"
+    assert (await storage.service.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"
 
 
 @pytest.mark.asyncio
 async def test_an_unreadable_file_is_freed_after_its_run(storage: StorageMeter) -> None:
-    run = await storage.desk.import_file(b"\x00\x01 no feed")
+    run = await storage.service.import_file(b"\x00\x01 no feed")
     assert run["status"] in ("failed", "needs_mapping")
     await storage.sweep_storage()
     assert await storage.measure_usage() == sum(storage.list_file_sizes()) == len(b"\x00\x01 no feed")
@@ -160,7 +160,7 @@ async def test_an_unreadable_file_is_freed_after_its_run(storage: StorageMeter) 
 
 @pytest.mark.asyncio
 async def test_pushes(storage: StorageMeter) -> None:
-    service = storage.desk
+    service = storage.service
     source = await service.create_source("push", config={"currency": "usd"})
     for number in range(3):
         body = {"records": [build_record(f"P{number}")], "batch": "b", "more": number < 2}
