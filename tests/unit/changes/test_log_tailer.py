@@ -402,7 +402,7 @@ async def test_a_tenant_without_licences_does_not_read_the_networks_log() -> Non
             assert await take_events(subscription, 2) == own
             await _publish_offer(log, owner, catalogue, "price")
             await assert_no_events(subscription, 0.2)
-            end_positions, reached = await log.end_positions(), subscription.position
+            end, reached = await log.end_positions(), subscription.position
             assert (reached.own.position, reached.network.position) == (2, end.network.position)
         assert log.events.read_of_network == 0
 

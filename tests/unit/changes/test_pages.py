@@ -281,7 +281,11 @@ async def test_a_reader_without_a_licence_skips_the_network_log() -> None:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         await publish_events(log, owner, catalogue, 3)
         page = await log.service.read_page(log.tenant, START, 10, FEED)
-        assert (page.count, page.position, page.caught_up) == (0, replace(await log.end_positions(), own=START.own), True)
+        assert (page.count, page.position, page.caught_up) == (
+            0,
+            replace(await log.end_positions(), own=START.own),
+            True,
+        )
         log.grant_licence(owner, catalogue, "*")
         shown = await publish_events(log, owner, catalogue, 2)
         assert parse_ids((await log.service.read_page(log.tenant, page.position, 10, FEED)).body) == shown

@@ -17,8 +17,8 @@ from entrypoints.clients.python.runtime.async_core import AsyncCore
 from entrypoints.clients.python.runtime.async_groups import AsyncFollowChanges
 from entrypoints.clients.python.runtime.calls import ApiRequest, RetryPolicy, build_url
 from entrypoints.operations.query_string import QueryParser
-from tests.support.shipped_clients import described
-from tests.support.table import whole
+from tests.support.operation_table import load_operation_table
+from tests.support.shipped_clients import load_description
 from tests.unit.clients.retry_cases import CASES, RetryCase
 
 KEYED = {"Idempotency-Key": "k"}

@@ -104,7 +104,9 @@ def test_each_piece_has_its_own_order_and_a_leading_order_applies_to_all() -> No
     size_texts("in"),
     st.sampled_from(["RECLINED", "Extended", "fully extended", "Shade size", "Carton", "ausgezogen", "Unfolded"]),
 )
-def test_the_size_of_a_position_or_a_shade_does_not_replace_the_item(size: SizeText, other: SizeText, name: str) -> None:
+def test_the_size_of_a_position_or_a_shade_does_not_replace_the_item(
+    size: SizeText, other: SizeText, name: str
+) -> None:
     assert _parse_sizes(f"{size.text}; {name}: {other.text}") == (size.sides, [])
 
 
