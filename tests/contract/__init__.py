@@ -1,1 +1,1 @@
-"""What every store and service must do, on each PostgreSQL that is given (conftest.py)."""
+"""Contract tests of stores and services, on each configured PostgreSQL (conftest.py)."""

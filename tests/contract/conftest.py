@@ -1,4 +1,4 @@
-"""Every suite runs on embedded PostgreSQL, and on each server that the environment names (CONTRIBUTING.md)."""
+"""Fixtures for contract tests on embedded PostgreSQL and on each server that the environment names (CONTRIBUTING.md)."""
 
 import os
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ BACKENDS = ["citus"] if ON_CLUSTER else ["postgres", *(name for name, given in _
 
 @pytest_asyncio.fixture(params=BACKENDS)
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
-    """One way of keeping everything; with the mark `settable_clock`, time passes only when the test lets it."""
+    """Return a backend per server; with the mark `settable_clock`, only the test advances the time."""
     if request.node.get_closest_marker("settable_clock") is None:
         async with postgres_backend("embedded" if request.param == "postgres" else request.param) as made:
             yield made
@@ -32,11 +32,10 @@ async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
 
 @pytest.fixture
 def uow(backend: Backend) -> UnitOfWork:
-    """The backend's units of work."""
     return backend.uow
 
 
 @pytest_asyncio.fixture
 async def tenant(backend: Backend) -> Tenant:
-    """The live data of a new organisation."""
+    """Return the live tenant of a new organisation."""
     return await backend.tenant()

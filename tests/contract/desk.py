@@ -1,4 +1,4 @@
-"""A deliverer on a backend, with a receiver that answers as it is told."""
+"""Test harness with a running deliverer and a fake receiver with configurable responses."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ DELAYS = (timedelta(milliseconds=40), timedelta(milliseconds=80), timedelta(mill
 
 @dataclass(frozen=True)
 class Post:
-    """One POST that arrived."""
+    """Received POST request."""
 
     url: str
     headers: Mapping[str, str]
@@ -46,18 +46,18 @@ class Post:
 
     @property
     def id(self) -> str:
-        """The event's id."""
+        """ID of the event."""
         return self.headers["webhook-id"]
 
     @property
     def event(self) -> dict[str, Any]:
-        """The envelope."""
+        """Event envelope."""
         found: dict[str, Any] = json.loads(self.body)
         return found
 
 
 class Receivers:
-    """Sender: each URL answers what was laid ready for it, one by one, and 200 when nothing is left."""
+    """Sender that returns the queued results of a URL in order, then its default result or 200."""
 
     def __init__(self) -> None:
         self.urls: set[str] = set()
@@ -71,7 +71,7 @@ class Receivers:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
     ) -> PostResult:
-        """The next answer, once its gate (if any) is open."""
+        """Return the next result as soon as the URL's gate, if any, is open."""
         del livemode, seconds
         if url in self.urls:
             self.posts.append(Post(url, headers, body))
@@ -81,38 +81,35 @@ class Receivers:
         return self.ready[url].pop(0) if self.ready[url] else self.always.get(url, OK)
 
     def at(self, url: str) -> list[Post]:
-        """What arrived there."""
+        """Return the requests to the URL."""
         return [post for post in self.posts if post.url == url]
 
 
 class OneKey:
-    """Vault: everybody's secret is the same."""
+    """Vault that stores nothing and always returns the same secret."""
 
     def encrypt(self, credentials: Mapping[str, Any], context: str) -> bytes:
-        """Nothing of it is kept."""
         return b"sealed"
 
     def decrypt(self, sealed: bytes, context: str) -> Mapping[str, Any]:
-        """The one secret."""
         return {"secret": SIGNING_PREFIX + base64.b64encode(KEY).decode()}
 
 
 class PlainCursors:
-    """FeedCursorSigner that can be read."""
+    """Feed cursor signer with readable cursors."""
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
-        """Organisation and the positions in its own log and in the network's."""
+        """Return the organisation and the positions in its own log and in the network log."""
         return f"{tenant.org}:{position.own.position}:{position.network.position}"
 
 
 def service_on(backend: Backend) -> WebhookService:
-    """The use cases on a backend."""
     return WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
 
 
 @dataclass
 class Desk:
-    """Publishes, and looks at what arrived."""
+    """Tenant that publishes events and inspects deliveries."""
 
     backend: Backend
     tenant: Tenant
@@ -121,7 +118,7 @@ class Desk:
     versions: dict[str, int] = field(default_factory=dict)
 
     async def endpoint(self, **changes: Any) -> Endpoint:
-        """A new endpoint of the tenant, which gets what is published from now on."""
+        """Create an endpoint that receives events published from now on."""
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
         self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
@@ -129,13 +126,13 @@ class Desk:
         return endpoint
 
     async def now(self) -> FeedPosition:
-        """How far the logs go that the tenant reads."""
+        """Return the end positions of the logs that the tenant can read."""
         network = get_network_tenant(self.tenant.livemode)
         bounds = await self.backend.events.query_bounds([self.tenant, network])
         return FeedPosition(LogPosition(position=bounds[self.tenant].last), bounds[network].end)
 
     def changed(self, subject: str, **changes: Any) -> Event:
-        """The next change of an offer."""
+        """Return an event of the next version of an offer."""
         version = self.versions[subject] = self.versions.get(subject, 1) + 1
         fields = (("price", (version - 1) * 100, version * 100),)
         event: dict[str, Any] = {
@@ -152,26 +149,25 @@ class Desk:
         return Event(**event | changes)
 
     async def publish(self, *events: Event) -> list[str]:
-        """Append in one transaction; answers the ids."""
+        """Append the events in one transaction and return their IDs."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await tx[EventLog].append(list(events))
         return [event.id for event in events]
 
     async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
-        """What the store knows, oldest first."""
+        """Return the deliveries of the endpoint, oldest first."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             page = await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
         return list(reversed(page.items))
 
     async def stored(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint as it is now."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = await tx[WebhookStore].get(endpoint.id)
         assert found is not None
         return found
 
     async def disable(self, endpoint: str, reason: DisabledReason) -> None:
-        """As a deliverer has it done."""
+        """Disable the endpoint as a deliverer does."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await service_on(self.backend).disable(tx, endpoint, reason)
 
@@ -179,7 +175,7 @@ class Desk:
     async def delivering(
         self, *, log: DeliveryStore | None = None, shards: Shards | None = None
     ) -> AsyncIterator[Deliverer]:
-        """A deliverer that runs until left, and is then killed: it records nothing more."""
+        """Run a deliverer and kill it on exit, so that it records nothing more."""
         log, shards = log or self.backend.delivery_log, shards or self.backend.shards()
         backend, clock = self.backend, _Clock(self.backend.now)
         tailer = LogTailer(backend.events, JsonEventRendering(), backend.signals, idle_seconds=1.0)
@@ -207,14 +203,14 @@ class _Clock:
 
 
 async def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
-    """Wait until it is so."""
+    """Wait until the condition is true."""
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.01)
 
 
 async def settled(desk: Desk, endpoint: Endpoint, count: int, status: str = "succeeded") -> list[Delivery]:
-    """Its deliveries once that many have the status."""
+    """Wait until `count` deliveries have the status and return all of them."""
     async with asyncio.timeout(10):
         while True:
             found = await desk.deliveries(endpoint)

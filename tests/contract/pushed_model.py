@@ -1,4 +1,4 @@
-"""Reference model of the result of any sequence of pushes: the rules of docs/push.md and nothing else."""
+"""Reference model of record merges: the rules of docs/push.md and nothing else."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Records = list[dict[str, Any]]
 
 
 def merge_fields(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
-    """Null removes, objects merge by their parts, everything else is replaced."""
+    """Merge fields: null removes, objects merge by key, other values are replaced."""
     new = held | {
         name: merge_fields(held.get(name, {}), value) if name in PARTS and value is not None else value
         for name, value in stated.items()
@@ -17,7 +17,7 @@ def merge_fields(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]
 
 
 def merge_offer(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
-    """Money as minor units; another currency drops what was in the old one; a quantity resets the availability."""
+    """Merge an offer in minor units; a new currency drops old prices, a quantity resets the availability."""
     prices = {name: stated[name] for name in ("cost", "price") if name in stated}
     currency = next((price["currency"].lower() for price in prices.values() if price), held.get("currency"))
     kept = {n: v for n, v in held.items() if n not in ("cost", "price", "currency") or currency == held.get("currency")}
@@ -38,20 +38,20 @@ def merge_offer(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
 
 
 def alone(record: dict[str, Any]) -> bool:
-    """Whether it names offers and nothing else."""
+    """Return whether the record contains offers only."""
     return record["product"].keys() == {"external_id"} and all(
         v.keys() <= {"external_id", "offers"} for v in record["variants"] or []
     )
 
 
 class Model:
-    """What the source states: products, their variants, and offers that are stated or withdrawn."""
+    """Stated products, variants and offers, including withdrawn offers."""
 
     def __init__(self) -> None:
         self.products: dict[str, Any] = {}
 
     def push(self, records: Records, complete: bool) -> None:
-        """One run."""
+        """Apply the records of one run."""
         named: set[tuple[str, ...]] = set()
         full = {(r["product"]["external_id"],) for r in records if complete and not alone(r)}
         full |= {
@@ -141,7 +141,7 @@ class Model:
                     offer |= {"quantity": 0, "availability": "out_of_stock", "withdrawn": True}
 
     def held(self) -> dict[str, Any]:
-        """As PushDesk.held."""
+        """Return the contents in the format of `PushDesk.held`."""
         return {
             key: {
                 "data": product["data"],

@@ -1,4 +1,4 @@
-"""API keys and what they prove (domain/access/ports.py)."""
+"""API keys and the principals that they authenticate (domain/access/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

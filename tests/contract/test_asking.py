@@ -1,4 +1,4 @@
-"""The job that queries a model about a mapping's columns (domain/mappings/usecases.py), on every store."""
+"""Job that requests column fields from a language model (domain/mappings/usecases.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,19 +34,18 @@ USAGE = ModelUsage("tests", 120, 9, 41)
 
 
 async def _nothing() -> None:
-    """Meanwhile nothing happens."""
+    pass
 
 
 @dataclass
 class FakeModel:
-    """A model with a configured reply; `meanwhile` happens before it answers."""
+    """Language model with a configured reply, which calls `before_reply` first."""
 
     reply: Any
     meanwhile: Callable[[], Awaitable[None]] = _nothing
     questions: list[ModelPrompt] = field(default_factory=list)
 
     async def generate(self, prompt: ModelPrompt) -> ModelOutput:
-        """The answer, or the failure."""
         self.questions.append(prompt)
         await self.meanwhile()
         if isinstance(self.reply, Exception):
@@ -60,7 +59,7 @@ def _guesses(*guesses: tuple[int, str | None, float]) -> Any:
 
 @dataclass
 class Desk:
-    """A source with one mapping, left by a run."""
+    """Source with one column mapping from a run."""
 
     backend: Backend
     tenant: Tenant
@@ -68,37 +67,36 @@ class Desk:
     mapping: str
 
     async def work(self, models: FakeModel | None, patience: float = 30.0) -> None:
-        """Carry out what the lane holds."""
+        """Run the jobs of the lane."""
         handler = MappingRequestJob(self.backend.uow, models, Replayer().build_feed_settings, patience)
         drain = LaneProcessor(self.backend.dispatch, {MODEL_REQUEST_JOB: handler}, lease=LEASE)
         await asyncio.wait_for(drain.process_lane(build_lane_name(self.tenant.org, MODEL_REQUEST_JOB)), 30)
 
     async def stored(self) -> SourceMapping:
-        """The mapping."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = await tx[MappingStore].get(self.mapping)
         assert found is not None
         return found
 
     async def read(self) -> dict[str, tuple[str, str]]:
-        """Field and tier by header."""
+        """Return field and tier of each header."""
         return {column.column: (column.field, column.tier) for column in (await self.stored()).columns}
 
     async def uses(self) -> list[tuple[str, str, str, int, int, int]]:
-        """What is put down of asking."""
+        """Return the recorded usage of the model."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = (await tx.store(ModelUse).page(PageRequest(limit=100))).items
         return [(u.task, u.subject, u.model, u.input_tokens, u.output_tokens, u.cost_micros) for u in found]
 
     async def confirm(self) -> None:
-        """What a person does."""
+        """Confirm the mapping as a person does."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             found = await tx[MappingStore].get(self.mapping, lock=True)
             assert found is not None
             await tx[MappingStore].save(replace(found, status=MappingStatus.CONFIRMED, confirmed_at=tx.now))
 
     async def proposed(self, columns: tuple[Column, ...], rows: Any = ROWS, question: bool = True) -> None:
-        """Another run reads the headers."""
+        """Store proposals as another run does."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await store_proposals(tx, self.source, Stream.CATALOGUE, [_table(columns, rows)], uses_model=question)
 

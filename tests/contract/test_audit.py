@@ -1,4 +1,4 @@
-"""The audit log in store (domain/audit/ports.py): chained, listed, and who stands on whom."""
+"""Storage of the audit log (domain/audit/ports.py): chain, lists and dependencies of entries."""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ NAME = "name"
 
 
 def change(old: Any, new: Any, id: str = "src_1", field: str = NAME) -> Change:
-    """A source's field was changed."""
+    """Return a change of a source's field."""
     return Change("source", id, "update", {field: old}, {field: new})
 
 
 async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any = ANNA, undoing: str = "") -> str:
-    """One act; answers its id."""
+    """Record one act and return its ID."""
     async with uow.begin(tenant, call) as tx:
         if undoing:
             await tx[AuditLog].link_undone_act(await tx[AuditLog].list_entries_of_acts([undoing]))
@@ -40,14 +40,14 @@ async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any =
 
 
 async def faults(uow: UnitOfWork, tenant: Tenant) -> tuple[int, int]:
-    """How many entries the chain has, and how many faults."""
+    """Return the numbers of entries and faults in the chain."""
     async with uow.begin_reading(tenant) as tx:
         report = await AuditService().verify_chain(tx)
     return report.valid_entries, len(report.faults)
 
 
 async def listed(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, **page: Any) -> list[str]:
-    """The ids of what a page shows."""
+    """Return the IDs of a page of entries."""
     async with uow.begin_reading(tenant) as tx:
         return [entry.id for entry in (await tx[AuditLog].page(PageRequest(**page), filter)).items]
 

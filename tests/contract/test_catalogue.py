@@ -1,4 +1,4 @@
-"""Products, variants and offers: what is read (domain/catalogue/ports.py, CatalogueReader)."""
+"""Reads of products, variants and offers (domain/catalogue/ports.py, CatalogueReader)."""
 
 import json
 import random
@@ -32,7 +32,7 @@ def _newest(products: list[Product]) -> list[str]:
 
 
 def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetch[Document]:
-    """The list of products under that filter."""
+    """Return a function that fetches pages of products with this filter."""
 
     async def fetch(page_request: PageRequest) -> Page[Document]:
         async with backend.uow.begin_reading(tenant) as tx:
@@ -42,7 +42,7 @@ def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetc
 
 
 def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[OfferLine]:
-    """The list of offers under that filter."""
+    """Return a function that fetches pages of offers with this filter."""
 
     async def fetch(page_request: PageRequest) -> Page[OfferLine]:
         async with backend.uow.begin_reading(tenant) as tx:

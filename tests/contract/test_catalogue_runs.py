@@ -1,4 +1,4 @@
-"""Products, variants and offers: what runs read and write, chunk by chunk (domain/catalogue/ports.py, CatalogueStore)."""
+"""Reads and writes of runs, chunk by chunk (domain/catalogue/ports.py, CatalogueStore)."""
 
 import copy
 from dataclasses import replace
@@ -46,7 +46,7 @@ def _diff(**sets: set[str] | int) -> FingerprintDiff:
 
 
 def _table(key: str = "k", source: str = SOURCE) -> Product:
-    """A product of two variants with three offers."""
+    """Return a product with two variants and three offers."""
     product = builders.product(source, "cat_1", key)
     first = builders.variant(product, f"{key}/1", data={"sku": "AB-1"})
     second = builders.variant(product, f"{key}/2", data={"sku": "AB-2"})

@@ -1,4 +1,4 @@
-"""How a source's products are filed: their paths counted, their places listed, and refiling on every store."""
+"""Category rules: counts of paths, lists of products by path, and reassignment of categories."""
 
 import asyncio
 from dataclasses import replace
@@ -74,7 +74,7 @@ async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
-    """A source with those rules, and the run that files its products."""
+    """Save the rules of the source and queue the run that reassigns its products."""
     source = builders.source(id=SOURCE)
     async with uow.begin(tenant, CALL) as tx:
         if await tx[SourceStore].get(SOURCE) is None:
@@ -139,7 +139,7 @@ async def test_a_run_that_fails_over_and_over_ends(
     await add_products(backend.uow, tenant, _product("1", "A"))
     run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
-    monkeypatch.setattr(category_rules, "READ_BATCH", "many")  # something that nobody has foreseen
+    monkeypatch.setattr(category_rules, "READ_BATCH", "many")  # unexpected failure
     with pytest.raises(Exception):  # noqa: B017  whatever the store says to that
         await CategoryReassignment(backend.uow)(job, asyncio.Event())
     monkeypatch.setattr(category_rules, "MAX_ATTEMPTS", job.attempt)

@@ -1,4 +1,4 @@
-"""Stock checks on every store: what they change, what they leave, and what the next run makes of it."""
+"""Stock checks: their changes, the data that they keep, and the effect of the next run."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ PRICES = {"currency": "usd", "price": 10050, "cost": 5000}
 
 
 async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckHarness, str]:
-    """A desk with two chairs, and the id of the first one's variant."""
+    """Return a desk with two chairs and the ID of the first one's variant."""
     desk = await create_check_harness(backend, tenant)
     assert (await desk.pull(FEED)).status == RunStatus.SUCCEEDED
     return desk, (await desk.get_variant_ids("A-1"))["A-1"]

@@ -1,4 +1,4 @@
-"""Reads of the console that the API does not have: values to narrow a list to, the log of some products, days of runs."""
+"""Console reads that the API does not have: filter values, the log of a product's offers, daily counts of runs."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Delivering events to endpoints (domain/webhooks/usecases/deliverer.py)."""
+"""Delivery of events to webhook endpoints (domain/webhooks/usecases/deliverer.py)."""
 
 import asyncio
 from dataclasses import replace
@@ -28,7 +28,6 @@ BROKEN = PostResult(None, 500, {}, b"no")
 
 @pytest_asyncio.fixture
 async def desk(backend: Backend, tenant: Tenant) -> Desk:
-    """A tenant's desk."""
     return Desk(backend, tenant)
 
 
@@ -326,7 +325,7 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
 async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where_it_was_first_served(
     backend: Backend, desk: Desk
 ) -> None:
-    """Not again at the end that is found by the next worker: what lies between would be missed."""
+    """The end that the next worker finds is too late: events before it would be missed."""
     owner = Desk(backend, await backend.tenant(), desk.receivers)
     catalogue = new_id("cat")
     await grant_licence(backend.pool, owner.tenant, catalogue, desk.tenant.org)

@@ -1,4 +1,4 @@
-"""Reading the event logs (domain/events/ports.py, EventReader): pages, filters, epochs, what is lost."""
+"""Reads of event logs (domain/events/ports.py, EventReader): pages, filters, epochs and losses."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ FEED = EventFilter()
 
 
 async def written(backend: Backend, tenant: Tenant, count: int = 1, **changes: Any) -> list[str]:
-    """That many events in one transaction; answers their ids."""
+    """Append events in one transaction and return their IDs."""
     events = [builders.event(**{"subject": new_id("src")} | changes) for _ in range(count)]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[EventLog].append(events)
@@ -42,7 +42,7 @@ async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
 
 
 async def whole(backend: Backend, tenant: Tenant) -> Sequence[LoggedEvent]:
-    """The tenant's own log."""
+    """Return the events of the tenant's log."""
     return (await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 10_000, ALL)).events
 
 
@@ -190,7 +190,7 @@ async def test_bounds_of_many_logs_are_read_together(backend: Backend, tenant: T
 
 
 async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
-    """However many find out at a time that the log has lost something; who stands within it has lost nothing."""
+    """Several readers may detect the loss at once; readers within the new epoch have lost nothing."""
     await written(backend, tenant, 3)
     before = await bounds_of(backend, tenant)
     await backend.events.begin_epoch(tenant, before.end)
@@ -209,7 +209,7 @@ async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
 
 
 async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Backend, tenant: Tenant) -> None:
-    """The log went back in time, and has come as far again before anybody asked."""
+    """The log went back in time and reached the same length again before the next read."""
     await written(backend, tenant, 5)
     view, old = LogView.own(tenant), (await bounds_of(backend, tenant)).end
     kept = replace(old, position=0, time=None).after((await whole(backend, tenant))[1])
@@ -258,7 +258,7 @@ async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Back
 
 
 async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tenant) -> None:
-    """Of what an epoch told, no more may be left than its own end and that of each later one."""
+    """An earlier epoch is valid up to the lowest start of all later epochs."""
     await written(backend, tenant, 12)
     first = await bounds_of(backend, tenant)
     await delete_events(backend.pool, tenant, 10)

@@ -1,4 +1,4 @@
-"""The event log (domain/events/ports.py): positions, and who sees what when."""
+"""Event log (domain/events/ports.py): positions and visibility of events."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
 
 
 async def stored(backend: Backend, tenant: Tenant) -> list[LoggedEvent]:
-    """The whole log."""
+    """Return the events of the log."""
     end = LogPosition(position=OPEN_END)
     return list((await backend.events.read_page(LogView.own(tenant), BEGINNING, end, 10_000, ALL)).events)
 
@@ -75,7 +75,7 @@ async def test_a_units_own_high_watermark(backend: Backend, tenant: Tenant) -> N
 async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
     backend: Backend, tenant: Tenant, count: int
 ) -> None:
-    """In each mode of each organisation for itself."""
+    """Each mode of each organisation has its own positions."""
     sandbox, made = Tenant(tenant.org, False), dict[Tenant, list[str]]()
     for log in (tenant, sandbox, tenant):
         events = [builders.event(f"src_{number}") for number in range(count)]
@@ -98,7 +98,7 @@ async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
 
 
 async def test_positions_follow_the_order_of_commits(backend: Backend, tenant: Tenant) -> None:
-    """Whoever appended first and commits last comes last: nothing appears below what was seen."""
+    """The transaction that commits last has the highest positions, whenever it appended."""
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as slow:
             await slow[EventLog].append([builders.event("src_slow")])

@@ -1,4 +1,4 @@
-"""Exports from queue to files: complete or reported as failed, taken over, bounded, metered, and gone in time."""
+"""Exports from queue to files: completion, failure, takeover, limits, metering and expiry."""
 
 import asyncio
 import gzip
@@ -60,7 +60,7 @@ MAY = frozenset({"products:read", "sources:read"})
 
 
 class Notes:
-    """Two small datasets beside the products."""
+    """Two small datasets in addition to the products."""
 
     names = ("products", "notes", "nothing", "counted")
     scopes = frozenset({"products:read", "sources:read"})
@@ -74,7 +74,7 @@ class Notes:
 
 
 class Gate(MemoryObjects):
-    """Objects that stop at their first one until the gate is open, or break while `broken`."""
+    """Object store that blocks writes until `gate` is set, and fails the next `failures_left` writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Gate(MemoryObjects):
 
 @dataclass
 class Desk:
-    """An organisation, and what carries its exports out."""
+    """Organisation with the service and the job of its exports."""
 
     backend: Backend
     tenant: Tenant
@@ -133,7 +133,7 @@ class Desk:
         return list(await self.backend.dispatch.claim(build_lane_name(self.tenant.org, f"exports:{mode}"), 50, lease))
 
     async def work(self) -> None:
-        """Do what waits, once each."""
+        """Run each waiting job once."""
         for job in await self.claim():
             await self.handler()(job, asyncio.Event())
 
@@ -161,7 +161,7 @@ class Desk:
         await catalogues.add_products(self.backend.uow, self.tenant, *products)
 
     async def notified(self) -> list[tuple[str, str]]:
-        """Every event of an export: (status, error)."""
+        """Return status and error of every export event."""
         page = await self.changes._events.read_recent(LogView.own(self.tenant), 1 << 40, 50, ALL)
         bodies = [json.loads(event.body)["data"] for event in page.events if event.type == "export.completed"]
         return [(body["status"], body.get("error", "")) for body in bodies]
@@ -224,7 +224,7 @@ async def test_the_cursor_leads_to_what_came_after(desk: Desk) -> None:
 
 
 async def test_lines_and_cursor_are_of_one_moment(desk: Desk) -> None:
-    """Writers commit before, while and after the snapshot is taken: what the lines have is what the cursor stands behind."""
+    """Writers commit before, during and after the snapshot: its lines are exactly the data before the cursor."""
     source, stop = builders.source(), asyncio.Event()
 
     async def write(name: str) -> None:

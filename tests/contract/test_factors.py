@@ -1,4 +1,4 @@
-"""One-time codes, recovery codes and passkeys in store (domain/people/ports.py): what is used once is used by one alone."""
+"""Storage of one-time codes, recovery codes and passkeys (domain/people/ports.py): single use under concurrency."""
 
 import asyncio
 from dataclasses import replace

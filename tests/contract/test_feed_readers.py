@@ -1,4 +1,4 @@
-"""Reading feeds (domain/ingestion/ports.py), in the process itself and in processes of their own."""
+"""Feed readers (domain/ingestion/ports.py), in the same process and in separate processes."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -40,7 +40,6 @@ B-1,chair,Oak chair,99.95,31.5,0,
 
 @pytest_asyncio.fixture(params=["memory", "processes"])
 async def readers(request: pytest.FixtureRequest) -> AsyncIterator[FeedReaderFactory]:
-    """Readers of either kind."""
     connectors = load_connectors(ROOT / "plugins.toml", RejectingHttpClient(), release_version="0.1.0")
     made: Any = (
         create_in_process_readers(connectors)
@@ -63,7 +62,7 @@ async def _reading(
 
 
 async def _nobody(_: int) -> None:
-    """Hear how far it is."""
+    """Ignore the progress."""
 
 
 def _numbers(value: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Reading with a filter, however rare its matches are (domain/events/ports.py): the same as looking at everything."""
+"""Filtered reads of a log (domain/events/ports.py): the results equal those of an unfiltered scan."""
 
 from collections.abc import AsyncIterator, Sequence
 from random import Random
@@ -25,7 +25,7 @@ LENGTH = 9_000
 async def walked(
     backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int, end: LogPosition | None = None
 ) -> list[LoggedEvent]:
-    """Forwards, page by page, up to the end that is known."""
+    """Read forwards, page by page, up to `end` or the current end."""
     known = end or (await bounds_of(backend, tenant)).end
     found, position, caught_up = list[LoggedEvent](), BEGINNING, False
     while not caught_up:
@@ -40,7 +40,7 @@ async def walked(
 
 
 async def walked_back(backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int) -> list[LoggedEvent]:
-    """Backwards, page by page."""
+    """Read backwards, page by page."""
     found, before = list[LoggedEvent](), (await bounds_of(backend, tenant)).last + 1
     while before > 1:
         recent = await backend.events.read_recent(LogView.own(tenant), before, limit, wanted)
@@ -54,14 +54,14 @@ def _wanted(types: Sequence[str] | None, catalogues: Sequence[str] | None) -> Ev
 
 
 class LongLog:
-    """A log of which some types and catalogues are rare, some sparse and some everywhere."""
+    """Log with rare, sparse and frequent types and catalogues."""
 
     def __init__(self, tenant: Tenant, length: int) -> None:
         self.tenant, self.length = tenant, length
         self.rare, self.dense, self.once = (new_id("cat") for _ in range(3))
 
     async def write(self, backend: Backend) -> None:
-        """In transactions of many sizes."""
+        """Append the events in transactions of different sizes."""
         dice, left = Random(3), self.length
         while left:
             count = min(left, dice.choice((1, 40, 41, 500, 1_300)))
@@ -79,7 +79,6 @@ class LongLog:
 
 @pytest_asyncio.fixture
 async def long_log(backend: Backend, tenant: Tenant) -> AsyncIterator[LongLog]:
-    """The tenant's."""
     made = LongLog(tenant, LENGTH)
     await made.write(backend)
     yield made
@@ -115,7 +114,7 @@ async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log
 
 
 async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
-    """However the look ends: what is appended behind it is not passed over."""
+    """Events that are appended after the end of the scan are not skipped."""
     tenant, view = long_log.tenant, LogView.own(long_log.tenant)
     for wanted in (_wanted([SPARSE], None), _wanted([RARE], None), _wanted(None, [long_log.rare])):
         position, seen, expected = BEGINNING, list[str](), ids(await walked(backend, tenant, wanted, 1_000))
@@ -136,7 +135,7 @@ async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
     "blocks", [1, 3, 42, *(pytest.param(blocks, marks=pytest.mark.soak) for blocks in (2, 10, 41, 43))]
 )
 async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, blocks: int) -> None:
-    """One event that is asked for in each of them, and the log going on in the last."""
+    """Each block contains one matching event, and the log ends within the last block."""
     for _ in range(blocks - 1):
         await written(backend, tenant, type=RARE)
         await written(backend, tenant, 511)
@@ -154,7 +153,7 @@ async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, 
 
 
 async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Backend, tenant: Tenant) -> None:
-    """The same connection may have been about to note that there is something of the type here."""
+    """The same connection may have been about to record the type for this block."""
     wanted = _wanted([RARE], None)
     await written(backend, tenant, 3)
     with pytest.raises(LookupError):
@@ -170,7 +169,7 @@ async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Back
 
 
 async def test_logs_do_not_note_for_each_other(backend: Backend, tenant: Tenant) -> None:
-    """Though one connection writes them all."""
+    """The logs share one connection."""
     other, sandbox, catalogue = await backend.tenant(), Tenant(tenant.org, False), new_id("cat")
     wanted = _wanted([RARE], [catalogue])
     for log in (tenant, other, sandbox, tenant):

@@ -1,4 +1,4 @@
-"""What a run's end means for its source, on every store: the ladder, freshness, the next pull, and waits that are none of its."""
+"""Effects of finished runs on their source: health, freshness, next pull and delays by the host."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -148,7 +148,7 @@ async def test_a_source_that_sends_retry_after_is_retried_a_limited_number_of_ti
 
 
 async def _due(desk: CheckHarness) -> None:
-    """Do what waits, once its time has come."""
+    """Run the due jobs and advance the time to the next attempt."""
     opened = len(desk.connectors.tasks)
     for _ in range(2):
         await desk.process_jobs()

@@ -1,4 +1,4 @@
-"""Stored answers and who holds a key (ports/idempotency.py)."""
+"""Stored responses and locks of idempotency keys (ports/idempotency.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

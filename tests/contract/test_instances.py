@@ -1,4 +1,4 @@
-"""Heartbeats and workload metrics in store (domain/platform/ports.py), and what is made of them."""
+"""Storage of heartbeats and workload metrics (domain/platform/ports.py), and the status that follows."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

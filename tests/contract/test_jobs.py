@@ -1,4 +1,4 @@
-"""Jobs: queued in a transaction, claimed lane by lane under leases, fenced by attempts (domain/jobs/ports.py)."""
+"""Jobs: queued in a transaction, claimed by lane with leases, fenced by attempt (domain/jobs/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -34,7 +34,7 @@ async def _add(backend: Backend, *jobs: NewJob) -> list[str]:
 
 
 async def _due(backend: Backend, limit: int) -> list[str]:
-    """The due lanes as their jobs call them."""
+    """Return the due lanes without their organisation."""
     return [split_lane_name(lane)[1] for lane in await backend.dispatch.dispatch_due_lanes(limit)]
 
 
@@ -244,7 +244,7 @@ async def test_an_attempt_with_a_lapsed_lease_is_reported(backend: Backend, tena
 
 
 async def test_a_due_lane_names_its_organisation(backend: Backend, tenant: Tenant) -> None:
-    """Two organisations may have lanes of one name; each is notified and claimed separately."""
+    """Two organisations may have lanes of the same name; each is notified and claimed separately."""
     lane, other = _lane(), await backend.tenant()
     mine, theirs = await _add(backend, NewJob("a", lane, tenant), NewJob("a", lane, other))
     due = await backend.dispatch.dispatch_due_lanes(10_000)
@@ -256,7 +256,7 @@ async def test_a_due_lane_names_its_organisation(backend: Backend, tenant: Tenan
 
 
 async def test_a_lane_named_by_the_release_before_is_claimed(backend: Backend, tenant: Tenant) -> None:
-    """A queue may still hold names that do not say whose they are."""
+    """A queue may still contain lane names without an organisation."""
     lane = _lane()
     [id] = await _add(backend, NewJob("a", lane, tenant))
     assert [job.id for job in await backend.dispatch.claim(lane, 10, LEASE)] == [id]

@@ -1,4 +1,4 @@
-"""The job that has a model judge open pairs (domain/matching/usecases/judge.py)."""
+"""Job in which a language model judges open matches (domain/matching/usecases/judge.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -41,7 +41,7 @@ Reply = Callable[[ModelPrompt], Any]
 
 
 class Died(BaseException):
-    """The process was killed: nothing after it happens."""
+    """Simulated kill of the process."""
 
 
 def _pairs(tx: Tx) -> PairStore:
@@ -49,12 +49,12 @@ def _pairs(tx: Tx) -> PairStore:
 
 
 async def _nothing() -> None:
-    """Meanwhile nothing happens."""
+    pass
 
 
 @dataclass
 class FakeModel:
-    """A model with a configured reply, per pair or always the same; `meanwhile` happens before it answers."""
+    """Language model with a configured reply, per pair or constant, which calls `before_reply` first."""
 
     reply: Any = field(default_factory=make_answer)
     meanwhile: Callable[[], Awaitable[None]] = _nothing
@@ -78,7 +78,7 @@ class FakeModel:
 
 @dataclass
 class Bench:
-    """A tenant with open pairs."""
+    """Tenant with open matches."""
 
     backend: Backend
     tenant: Tenant
@@ -88,7 +88,7 @@ class Bench:
     patience: float = 30.0
 
     async def set(self, **changes: Any) -> None:
-        """The judge's settings."""
+        """Change the judge's settings."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             store = tx.store(JudgeSettings)
             before = await store.get(JUDGE_SETTINGS_ID)
@@ -96,7 +96,7 @@ class Bench:
             await (store.save(after) if before else store.add(after))
 
     async def add(self, number: int = 1, queue: bool = True, **changes: Any) -> MatchPair:
-        """A pair of two items, and the job."""
+        """Add a pair of two items and queue the job."""
         made = build_pair(f"var_{number}a", f"var_{number}b", **{"probability": 1 - number / 1000} | changes)
         for side in (made.left, made.right):
             self.items.known.setdefault(side, build_item(side, f"Halden table {number}"))
@@ -107,14 +107,14 @@ class Bench:
         return made
 
     async def change(self, id: str, **changes: Any) -> None:
-        """What somebody else does to the pair."""
+        """Change the pair in another transaction."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             found = await tx[PairStore].get(id, lock=True)
             assert found is not None
             await tx[PairStore].save(with_changes(found, tx.now, **changes))
 
     async def work(self) -> None:
-        """Carry out what the lane holds by now."""
+        """Run the due jobs of the lane."""
         handler = JudgeJob(self.backend.uow, self.models, self.decisions, self.items, self.patience)
         drain = LaneProcessor(self.backend.dispatch, {JUDGING_JOB: handler}, lease=LEASE)
         async with asyncio.timeout(30):
@@ -127,14 +127,14 @@ class Bench:
         return found
 
     async def uses(self) -> list[tuple[str, int]]:
-        """What is put down of asking: about what, and its cost; the oldest first."""
+        """Return subject and cost of each recorded usage, oldest first."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = (await tx.store(ModelUse).page(PageRequest(limit=100))).items
         assert all(use.task == JUDGING_JOB for use in found)
         return [(use.subject, use.cost_micros) for use in reversed(found)]
 
     async def due(self) -> datetime | None:
-        """When the next job of the lane is due; None when none is open."""
+        """Return when the next job of the lane is due, or None without an open job."""
         return await self.backend.dispatch.find_next_due()
 
     @property
@@ -144,7 +144,7 @@ class Bench:
 
 @pytest_asyncio.fixture
 async def bench(backend: Backend, tenant: Tenant) -> Bench:
-    """A tenant whose judge is switched on."""
+    """Return a tenant whose judge is enabled."""
     made = Bench(backend, tenant)
     await made.set()
     return made
@@ -326,7 +326,7 @@ async def test_the_days_budget_is_never_overdrawn_and_the_rest_waits_for_midnigh
 
 
 async def test_a_larger_budget_counts_at_once(bench: Bench) -> None:
-    """A job waits for tomorrow; another reason to judge goes past it, in as many turns as it takes, and leaves it alone."""
+    """A job waits for midnight; a new reason to judge runs before it and does not change it."""
     await bench.set(daily_budget_micros=9_000)
     made = [await bench.add(number) for number in range(1, 50)]
     await bench.work()
@@ -431,7 +431,7 @@ async def test_a_missing_answer_counts_as_its_maximum_cost(bench: Bench) -> None
 
 @pytest.mark.parametrize("at", ["asking", "answered", "deciding"])
 async def test_a_worker_that_dies_loses_no_cost_and_judges_nothing_twice(bench: Bench, at: str) -> None:
-    """Kills the worker during the question, after the answer, and in the transaction that stores it."""
+    """Kills the worker during the request, after the reply, and in the transaction that stores it."""
     assert bench.models
     made = await bench.add()
 
@@ -457,7 +457,7 @@ async def test_a_worker_that_dies_loses_no_cost_and_judges_nothing_twice(bench: 
 
 
 async def test_who_lost_the_job_meanwhile_has_no_effect(bench: Bench) -> None:
-    """The lease lapsed while the model thought, and another worker judged: the late answer changes nothing."""
+    """The lease expired during the request and another worker judged: the late reply changes nothing."""
     assert bench.models
     made = await bench.add()
     late = Bench(bench.backend, bench.tenant, FakeModel(make_answer("different", 1.0)), bench.items, bench.decisions)

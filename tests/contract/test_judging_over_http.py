@@ -1,4 +1,4 @@
-"""The judge with a provider behind it: real requests, a server that holds them to the documentation."""
+"""Judge with a provider over HTTP: real requests to a server that validates them."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -28,7 +28,7 @@ PRICE = TokenPrice(250_000, 2_000_000)
 async def scene(
     request: pytest.FixtureRequest, backend: Backend, tenant: Tenant
 ) -> AsyncIterator[tuple[Bench, Provider]]:
-    """A tenant whose judge is a model of that provider."""
+    """Return a tenant whose judge uses a model of the provider."""
     client = model_client()
     with provider(request.param) as server:
         dialect = DIALECTS[request.param]()

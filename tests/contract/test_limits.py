@@ -1,4 +1,4 @@
-"""Rate budgets: one bucket's arithmetic everywhere, one budget over many processes, and no obstacle when Redis is lost."""
+"""Rate limits: arithmetic of one bucket, one limit across processes, and requests without Redis."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ async def valkey(tmp_path: Path) -> AsyncIterator[Valkey]:
 
 @pytest_asyncio.fixture(params=("memory", "redis"))
 async def open_limits(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
-    """Makes what one process holds; those of redis share their budgets."""
+    """Return a factory of the limits of one process; Redis limits share their buckets."""
     if request.param == "memory":
         limits = MemoryLimits()
         yield lambda: limits
@@ -110,7 +110,7 @@ async def test_many_at_once_in_many_processes_get_the_budget_and_no_more(open_li
     processes = [open_limits() for _ in range(4)]
     still = RateLimitBucket("still", burst=200, rate=0.001)
     takes = await asyncio.gather(*(process.take_token(still) for _ in range(100) for process in processes))
-    # A process may keep a last small lease while another is refused; nothing is handed out twice.
+    # a process may keep a small lease while another is refused; no token is used twice
     assert 190 <= sum(take.allowed for take in takes) <= 200
 
 
@@ -125,7 +125,7 @@ async def test_a_long_rush_gets_burst_and_refill(open_limits: Open) -> None:
     assert 0.9 * most <= count <= most + 1
 
 
-# Redis only.
+# Redis only
 
 
 async def test_idle_leases_do_not_add_to_a_later_burst(valkey: Valkey) -> None:
@@ -140,7 +140,7 @@ async def test_idle_leases_do_not_add_to_a_later_burst(valkey: Valkey) -> None:
 
 
 async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
-    """A failover to a machine whose clock is an hour behind leaves times that lie ahead of it."""
+    """A failover to a server whose clock is an hour behind leaves timestamps in the future."""
     before, after, raw = (
         RedisLimits(valkey.build_url()),
         RedisLimits(valkey.build_url()),
@@ -157,7 +157,7 @@ async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
     assert now - 1 <= kept[b"s"] <= now + 2 and kept[b"u"] <= now + 3
     await asyncio.sleep(0.5)
     assert 40 <= await allowed(after, READ, 150) <= 120
-    await asyncio.sleep(1.2)  # what was leased by the other clock has ended, too
+    await asyncio.sleep(1.2)  # leases of the other clock have expired as well
     assert await allowed(after, READ, 300) > READ.burst // 2
     for limits in (before, after):
         await limits.close()
@@ -176,7 +176,7 @@ async def test_a_lost_redis_stops_no_request_and_is_used_again(
         assert (await limits.take_token(RateLimitBucket("other", burst=5, rate=1.0))).tokens_left == 4
         assert len(caplog.records) == 1
         await valkey.start()
-        for number in range(20):  # it looks again after a second, when there is time to
+        for number in range(20):  # it reconnects after a second
             await asyncio.sleep(1.05 if not number else 0.25)
             assert (await limits.take_token(RateLimitBucket(f"third {number}", burst=5, rate=1.0))).tokens_left == 4
             if len(caplog.records) > 1:

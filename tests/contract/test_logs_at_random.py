@@ -1,4 +1,4 @@
-"""Logs under random writers, licences, losses and readers: every backend answers what a list of events would."""
+"""Event logs under random writes, licences, losses and reads, compared with a reference model."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ TYPES = ("offer.changed", "product.updated", "source.blocked", "credits.low")
 
 
 class RolledBack(Exception):
-    """Ends a writer's transaction."""
+    """Exception that rolls a transaction back."""
 
 
 @dataclass
 class Model:
-    """What must be there: each log's events in their order, and who was granted what."""
+    """Expected contents: the events of each log in order, and the granted licences."""
 
     backend: Backend
     tenants: Sequence[Tenant]
@@ -45,7 +45,7 @@ class Model:
     grants: dict[tuple[Tenant, str, str], frozenset[str]] = field(default_factory=dict)
 
     async def write(self) -> None:
-        """By one tenant, and by another one meanwhile; now and then it is undone, whole or in part."""
+        """Append events of one tenant, sometimes concurrently with another, and roll some back in whole or in part."""
         dice, tenant = self.dice, self.dice.choice(self.tenants)
         made = [self._event() for _ in range(dice.choice((1, 2, 7, 45)))]
         undone, in_part = dice.random() < 0.15, dice.random() < 0.2
@@ -82,7 +82,7 @@ class Model:
         )
 
     async def relay(self) -> None:
-        """Everything that is published by now, owner by owner."""
+        """Relay all published events, owner by owner."""
         for owner in self.tenants:
             await self.backend.relay(owner)
             events = self.logs[owner]
@@ -90,7 +90,7 @@ class Model:
             self.copied[owner] = len(events)
 
     async def grant(self) -> None:
-        """To one holder, or to everybody; or take it back."""
+        """Grant a catalogue to one holder or to all, or revoke the grant."""
         dice, (owner, *others) = self.dice, self.dice.sample(self.tenants, len(self.tenants))
         key = (owner, dice.choice(self.catalogues), dice.choice([other.org for other in others] + ["*"]))
         if key in self.grants:
@@ -101,7 +101,7 @@ class Model:
             await grant_licence(self.backend.pool, *key, *sorted(self.grants[key]))
 
     async def lose(self) -> None:
-        """The newest events of one log, unless they are copied already; whoever stood there is told."""
+        """Delete the newest events of one log that are not relayed; a reader at its end gets an error."""
         tenant, view = self.dice.choice(self.tenants), None
         events, copied = self.logs[tenant], self.copied[tenant]
         if len(events) - copied < 2:
@@ -119,7 +119,7 @@ class Model:
             )
 
     def _shown(self, view: LogView) -> list[tuple[int, str, Event, frozenset[str] | None]]:
-        """Position, id, event and groups of all that a view shows."""
+        """Return position, ID, event and field groups of each event that the view shows."""
         if not view.is_network:
             return [(at, event.id, event, None) for at, event in enumerate(self.logs[view.tenant], start=1)]
         found = []
@@ -134,7 +134,7 @@ class Model:
         return found
 
     async def read(self) -> None:
-        """One view, with any filter and page size, from anywhere on, forwards and backwards."""
+        """Compare one view with the model, with a random filter, page size and start, in both directions."""
         dice, tenant = self.dice, self.dice.choice(self.tenants)
         view = dice.choice((LogView.own(tenant), LogView.network(tenant)))
         wanted, limit, bounds = self._filter(), dice.choice((1, 3, 20, 500)), await bounds_of(self.backend, view.log)

@@ -1,4 +1,4 @@
-"""Whose an inbound address is, and the messages that reached it (domain/mail/ports.py, ports/unit_of_work.py)."""
+"""Inbound addresses and their messages (domain/mail/ports.py, ports/unit_of_work.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Mappings (domain/mappings/ports.py)."""
+"""Column mappings (domain/mappings/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The index of matching in store (domain/matching/ports.py), and what the stage makes of it."""
+"""Storage of the match index (domain/matching/ports.py), and the matcher's results."""
 
 from datetime import timedelta
 from random import Random
@@ -49,7 +49,7 @@ async def _queued(uow: UnitOfWork, tenant: Tenant) -> list[str]:
 
 
 async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
-    """Read all that is queued, as the stage does; answers the items."""
+    """Index all queued variants as the matcher does and return the items."""
     async with uow.begin(tenant, CALL) as tx:
         queued = {one.variant: one.stamp for one in await tx[MatchIndexStore].list_unindexed("", 100)}
         before = await tx[MatchIndexStore].find_items_of_variants(list(queued))
@@ -237,7 +237,7 @@ def _number(item: IndexedItem) -> int:
 
 
 async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int = 1) -> None:
-    """A maker and a vendor that retells what it sells."""
+    """Add a maker and a vendor that sells the maker's items."""
     random = Random(seed)
     made = generate_items(random, count)
     await add_products(
@@ -251,7 +251,7 @@ async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int
 
 
 async def _keys(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> dict[tuple[str, str], float]:
-    """The pairs by their variants' keys in their sources."""
+    """Return the probability of each pair by the variants' keys in their sources."""
     ids = sorted({id for pair in recorder.pairs for id in pair})
     keys: dict[str, tuple[str, str]] = {}
     async with backend.uow.begin_reading(tenant) as tx:
@@ -285,7 +285,7 @@ async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None
 
 
 async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: Tenant) -> None:
-    """Matched as they come, the pairs are those of both matched together; only what is learnt differs."""
+    """Incremental matching finds the same pairs as a full run; only learned weights differ."""
     random = Random(3)
     made = generate_items(random, 90)
     first = build_products(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
@@ -319,7 +319,7 @@ async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant
 
 
 async def test_a_better_rival_weakens_an_older_pair(backend: Backend, tenant: Tenant) -> None:
-    """An offered pair is scored again once a better match exists."""
+    """An existing pair is scored again as soon as a better match exists."""
     sized = {"dimensions": {"width": {"hundredths_in": 3000, "given": {"value": 30, "unit": "in"}}}}
     await add_products(backend.uow, tenant, _named(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized}))
     other = _named(B, "X", "Halden armchair", sized)
@@ -394,15 +394,14 @@ async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
 
 
 async def _pairs(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> set[tuple[str, str]]:
-    """The pairs by their variants' own keys."""
+    """Return the pairs by their variants' keys."""
     return {(left, right) for left, right in await _keys(backend, tenant, recorder)}
 
 
 class _Dying(PairRecorder):
-    """Offers whose process dies at the third batch, before anything of it is stored."""
+    """Pair recorder that fails at the third batch before storing anything."""
 
     async def store_scores(self, *args: Any) -> None:
-        """As ever, but for the third time."""
         if len(self.batches) == 2:
             self.batches.append([])
             raise ConnectionError("gone")
@@ -439,7 +438,7 @@ async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tena
 
 
 async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: Tenant) -> None:
-    """Weights are learnt anew, and the pairs come to the same; nothing waits afterwards."""
+    """Weights are learned again, the pairs stay the same, and no item waits afterwards."""
     await _vendors(backend, tenant)
     first = await _keys(backend, tenant, await match_queued_variants(backend, tenant))
     async with backend.uow.begin(tenant, CALL) as tx:

@@ -1,4 +1,4 @@
-"""Images in store (domain/media/ports.py): what is named, fetched, shown and forgotten."""
+"""Storage of images (domain/media/ports.py): referenced, fetched, shown and deleted."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def _named(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
 
 
 async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
-    """Register what the source's products name, as the job does; the keys to be freed."""
+    """Register the image URLs of the source's products as the job does and return the keys to free."""
     async with uow.begin(tenant, CALL) as tx:
         page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 100)
         addresses = build_image_urls((url for one in page for url in one.find_image_urls()), run)
@@ -57,7 +57,7 @@ def _image(tx: Tx, content: str) -> Image:
 
 
 async def _stored(uow: UnitOfWork, tenant: Tenant, address: ImageUrl, content: str) -> tuple[str, list[str]]:
-    """Have the address lead to an image of that content; its id, and the keys to be freed."""
+    """Store an image with that content for the URL; return its ID and the keys to free."""
     async with uow.begin(tenant, CALL) as tx:
         image = await tx[MediaStore].lock_by_content(content)
         if image is None:
@@ -72,7 +72,7 @@ async def _shown(uow: UnitOfWork, tenant: Tenant) -> int:
 
 
 async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any]:
-    """The images of a product's document, by address."""
+    """Return the images of a product's document by URL."""
     async with uow.begin_reading(tenant) as tx:
         document = await tx[CatalogueStore].get_product(product)
     assert document is not None
@@ -216,7 +216,7 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
 
 
 async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant: Tenant) -> None:
-    """Each address waits by its own failures, those that had them all are given up, and others' are left alone."""
+    """URLs wait according to their own failures, exhausted ones are given up, and other hosts are unaffected."""
     await add_products(uow, tenant, _named("1", A, B, C))
     await _registered(uow, tenant)
     due = await _due(uow, tenant)
@@ -246,7 +246,7 @@ async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tena
     image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
     async with uow.begin(tenant, CALL) as tx:
         page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 9)
-        stale = tx.now + timedelta(seconds=1)  # a week has passed, and a little more
+        stale = tx.now + timedelta(seconds=1)  # more than a week has passed
         assert not await tx[MediaStore].replace_image_urls(
             {page[0].product: [address.url_digest]}, [replace(address, run="run_2")], stale
         )

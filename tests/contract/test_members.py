@@ -1,4 +1,4 @@
-"""Members, invitations and keys as people manage them: who may, what ends at once, and that an owner always stays."""
+"""Management of members, invitations and keys: permissions, immediate effects, and the last owner."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ SCOPES = frozenset({"products:read"})
 
 
 class BackendClock:
-    """The backend's own time."""
+    """Clock that returns the backend's time."""
 
     def __init__(self, backend: Backend) -> None:
         self.now = backend.now
@@ -55,7 +55,7 @@ class BackendClock:
 
 @dataclass
 class House:
-    """An organisation and its people, by role."""
+    """Organisation with users by name."""
 
     backend: Backend
     org: Organisation
@@ -79,7 +79,7 @@ class House:
         )
 
     async def add(self, role: str, name: str = "") -> User:
-        """A member of that role."""
+        """Add a member with that role."""
         id_ = new_id("usr")
         user = await self.backend.people.add(User(id_, f"{id_}@fjord.example", "", builders.MOMENT, builders.MOMENT))
         async with self.backend.uow.begin(Tenant(self.org.id, True), builders.CALL) as tx:
@@ -89,19 +89,19 @@ class House:
 
     @asynccontextmanager
     async def acts(self, name: str, *, livemode: bool = True) -> AsyncIterator[Tx]:
-        """A transaction of that person."""
+        """Begin a transaction of that person."""
         context = AuditContext(Actor("user", self.people[name].id), "console")
         async with self.backend.uow.begin(Tenant(self.org.id, livemode), context) as tx:
             yield tx
 
     async def roles(self) -> dict[str, str]:
-        """Who is what, by name."""
+        """Return the role of each person by name."""
         async with self.backend.uow.begin_reading(Tenant(self.org.id, True)) as tx:
             found = {member.user: member.role for member in (await tx[OrgStore].list_members(PageRequest(100))).items}
         return {name: found[user.id] for name, user in self.people.items() if user.id in found}
 
     async def secret_mailed_to(self, email: str) -> str:
-        """The secret of the newest invitation in the outbox."""
+        """Return the secret of the newest invitation in the outbox."""
         message = next(one for one in await self.mail.list_latest(200) if one.to == email)
         return self.mail.decrypt_text(message).partition(BASE + INVITATION_PATH)[2].split()[0]
 
@@ -335,7 +335,7 @@ async def test_an_invitation_is_for_its_address_alone(house: House) -> None:
 async def test_an_existing_account_is_signed_in_to_and_never_set_up_again(
     house: House, verified_at: datetime | None
 ) -> None:
-    """Also one that an operator has made, to which nobody has signed in yet."""
+    """Includes accounts that an operator created and that have never signed in."""
     known = await house.backend.people.add(
         User(new_id("usr"), f"{new_id('usr')}@oak.example", "Ola", verified_at, builders.MOMENT)
     )
@@ -390,7 +390,7 @@ async def test_invitations_end(house: House) -> None:
 
 
 async def test_settings_of_managers_require_their_current_role(house: House) -> None:
-    """Applies also to a person whose page was loaded while they still had the role."""
+    """Applies also to a person who loaded the page with a higher role."""
     settings, apps = OrgSettingsService(("2026-10-04",)), AppService(house.access.compute_digest)
     admin = house.people["admin"].id
     was = Principal(

@@ -192,7 +192,7 @@ async def test_a_thousand_merges_and_undos(shop: MergedCatalogue) -> None:
 
 
 async def chain(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
-    """Merge and undo at random; once all is undone everything is as it was."""
+    """Merge and undo at random; after all undos the documents equal the original ones."""
     for _ in range(2):
         await shop.create_source()
     for number in range(4):
@@ -232,7 +232,7 @@ async def _applied(shop: MergedCatalogue) -> list[Merge]:
 
 
 async def _consistent(shop: MergedCatalogue, before: dict[str, object]) -> None:
-    """Whatever is merged: no offer is lost or doubled, none is without its variant, and lists agree with documents."""
+    """Check that no offer is lost, duplicated or without its variant, and that lists agree with documents."""
     seen, offers = await shop.list_documents(), await shop.list_offers()
     documented = {
         offer["id"]: (variant["id"], product["id"])
@@ -260,7 +260,7 @@ async def test_pictures_of_what_is_merged(shop: MergedCatalogue) -> None:
 
 
 class Heard:
-    """Events in the order in which they are heard: each as it is described, no version of a subject left out."""
+    """Validator of published events: each fits its schema and no version of a subject is missing."""
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant, self.versions, self.types = tenant, dict[str, int](), list[str]()

@@ -1,4 +1,4 @@
-"""Pushed records merge: any sequence of pushes has the result of the model, on every store (docs/push.md)."""
+"""Record merges: any sequence of pushes has the result of the reference model (docs/push.md)."""
 
 import random
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def _some(dice: random.Random, **choices: Any) -> dict[str, Any]:
-    """Some of the fields, each with one of its values."""
+    """Choose some of the fields with one of their values."""
     return {name: dice.choice(values) for name, values in choices.items() if dice.random() < 0.4}
 
 

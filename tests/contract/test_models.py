@@ -1,4 +1,4 @@
-"""Language models (ports/language_models.py), of every adapter, and the usage that is recorded."""
+"""Adapters of language models (ports/language_models.py) and their recorded usage."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -43,7 +43,7 @@ def _reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
 
 @pytest_asyncio.fixture(params=["scripted", *DIALECTS])
 async def model_for(request: pytest.FixtureRequest) -> AsyncIterator[ModelFactory]:
-    """Every adapter; those of providers speak to a server that holds them to the documentation."""
+    """Return a factory of each adapter; those of providers use a server that validates requests."""
     if request.param == "scripted":
         yield _scripted
         return

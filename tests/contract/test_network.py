@@ -1,4 +1,4 @@
-"""The network's logs (domain/events/ports.py, NetworkLog): published events in their owners' order, each once, for who may see them."""
+"""Network log (domain/events/ports.py, NetworkLog): published events, each once, in order and by licence."""
 
 import asyncio
 import json
@@ -31,18 +31,17 @@ NETWORK = get_network_tenant(True)
 
 @pytest_asyncio.fixture
 async def owner(backend: Backend) -> Tenant:
-    """Who publishes."""
     return await backend.tenant()
 
 
 @pytest_asyncio.fixture
 async def start(backend: Backend) -> AsyncIterator[LogPosition]:
-    """How far the network's log goes by now: other tests publish, too."""
+    """Return the end of the network log, to which other tests publish as well."""
     yield (await bounds_of(backend, NETWORK)).end
 
 
 async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: EventFilter = ALL) -> list[LoggedEvent]:
-    """What the holder sees of the network's log from there on."""
+    """Return the events of the network log that the holder can read after that position."""
     found, position, caught_up = list[LoggedEvent](), after, False
     while not caught_up:
         page = await backend.events.read_page(LogView.network(holder), position, END, 50, wanted)
@@ -52,7 +51,7 @@ async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: Ev
 
 
 async def published(backend: Backend, owner: Tenant, catalogue: str, count: int = 1, **changes: Any) -> list[str]:
-    """Events that others may hear of."""
+    """Append published events."""
     return await written(backend, owner, count, catalogue=catalogue, is_published=True, **changes)
 
 
@@ -105,7 +104,7 @@ async def test_copies_are_what_they_are_copies_of(
 async def test_each_owners_events_come_once_in_their_order(
     backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However the transactions of the relay cut them, and whatever else was written between."""
+    """Applies to any transaction sizes of the relay and to interleaved events of others."""
     monkeypatch.setattr(relaying, "MAX_BATCH_EVENTS", 7)
     owners, dice = [await backend.tenant() for _ in range(4)], Random(11)
     catalogues = {owner: new_id("cat") for owner in owners}
@@ -134,7 +133,7 @@ async def test_positions_of_the_networks_log_have_no_gaps(backend: Backend, owne
 async def test_two_relays_at_once_copy_nothing_twice(
     backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scheduler that led goes on for a moment while the next one leads already."""
+    """A former leader may continue for a moment after the next one has begun."""
     monkeypatch.setattr(relaying, "MAX_BATCH_EVENTS", 5)
     owners = [await backend.tenant() for _ in range(3)]
     catalogues, made = {owner: new_id("cat") for owner in owners}, dict[Tenant, list[str]]()
@@ -191,7 +190,7 @@ async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
 async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that_was_noticed(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
-    """Events published before stay published, lost ones cannot be withdrawn, and new ones are copied once."""
+    """Events published before stay published, lost events are not withdrawn, and new ones are copied once."""
     catalogue = new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
     made = await published(backend, owner, catalogue, 5)
@@ -211,7 +210,7 @@ async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that
 async def test_a_relay_that_runs_copies_what_is_committed(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
-    """As soon as it is said, and without a word by its sweeps."""
+    """A notification alone triggers the copy, without a sweep."""
     catalogue = new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
     task = asyncio.create_task(NetworkRelay(backend.network, backend.signals, sweep_seconds=0.5).run())
@@ -277,7 +276,7 @@ async def test_a_holder_sees_what_its_licences_cover(
 
 
 async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
-    """Others may have been granted something as everybody."""
+    """Other tests may have granted licences to all organisations."""
     others, catalogue = [await backend.tenant() for _ in range(2)], new_id("cat")
     sandbox = Tenant(tenant.org, False)
     everybody = [tenant, owner, sandbox, *others]
@@ -358,7 +357,7 @@ async def test_the_networks_log_may_go_back_in_time_too(
 async def test_losses_are_reported_also_behind_events_that_are_not_visible(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
-    """The log ends at the same position as before; only the time shows that another event is there."""
+    """The log ends at the same position as before; only the time shows that the event is a different one."""
     shown_to, foreign = new_id("cat"), new_id("cat")
     await grant_licence(backend.pool, owner, shown_to, tenant.org)
     made = await published(backend, owner, shown_to, 2)
@@ -378,7 +377,7 @@ async def test_losses_are_reported_also_behind_events_that_are_not_visible(
 async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
-    """Longer than what is looked at in one go."""
+    """The log is longer than one scan."""
     catalogue, foreign = new_id("cat"), new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
     made: list[str] = []

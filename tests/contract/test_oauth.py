@@ -1,4 +1,4 @@
-"""OAuth in store (domain/oauth/ports.py): apps and grants of an organisation, codes and tokens that are good for one use."""
+"""Storage of OAuth (domain/oauth/ports.py): apps, consents, and single-use codes and tokens."""
 
 import asyncio
 from dataclasses import replace
@@ -44,7 +44,7 @@ def _app(org: str | None, **changes: object) -> App:
 
 
 async def _signed_in(backend: Backend, role: str = "editor") -> tuple[App, ConsentReference]:
-    """An app of an organisation, and what a member there granted to it."""
+    """Return an app of an organisation and a member's consent for it."""
     org = (await backend.organisation()).id
     app, user = _app(org), new_id("usr")
     grant = OAuthConsent(new_id("grt"), org, app.id, app.name, user, SCOPES, builders.MOMENT, builders.MOMENT)

@@ -1,4 +1,4 @@
-"""Every kind of object store fulfils ports/objects.py, and its links work for a plain HTTP client."""
+"""Contract of object stores (ports/objects.py), including links for plain HTTP clients."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ def in_an_hour() -> datetime:
 
 @pytest.fixture(scope="module")
 def s3_endpoint() -> Iterator[str]:
-    """A real S3 server from the package registry, in a process of its own."""
+    """Start an S3 server (moto) in a separate process and yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -72,7 +72,7 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture(params=KINDS)
 def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Makes the store; links of memory and files lead to the given address."""
+    """Return a factory of the store; links of memory and files point to the given base URL."""
     if request.param == "memory":
         return MemoryObjects
     if request.param == "files":
@@ -217,12 +217,12 @@ async def test_nothing_to_tidy(objects: ObjectStore, file: Callable[[bytes], Pat
     assert await content(objects, "snapshots/o/live/1") == b"x"
 
 
-# Links, followed by a plain HTTP client.
+# Links for plain HTTP clients
 
 
 @asynccontextmanager
 async def edge(open_objects: Open) -> AsyncIterator[ObjectStore]:
-    """The store, with a small HTTP edge in front of those that need one."""
+    """Yield the store, with an HTTP server for stores that have none."""
     objects: Any = None
 
     async def answer(request: web.Request) -> web.Response:
@@ -294,7 +294,7 @@ async def test_own_links_keep_their_limits(open_objects: Open) -> None:
         assert await content(objects, "in/2") == b"0123456789"
 
 
-# Files only.
+# Files only
 
 
 @pytest.fixture
@@ -392,7 +392,7 @@ async def test_writing_while_folders_are_tidied_away(
         await tidying
 
 
-# S3 only.
+# S3 only
 
 
 async def test_uploads_in_parts_that_never_ended_are_aborted(s3_endpoint: str) -> None:

@@ -1,4 +1,4 @@
-"""Results of the matcher become pairs and merges (domain/matching/usecases/pair_updates.py)."""
+"""Updates of pairs and merges from the matcher's results (domain/matching/usecases/pair_updates.py)."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def scored(shop: MergedCatalogue, one: Variant, other: Variant, probability: flo
 async def offer(
     shop: MergedCatalogue, *pairs: ScoredPair, matched: tuple[Variant, ...] = ()
 ) -> dict[tuple[str, str], MatchPair]:
-    """Offer what was scored; answers every pair there is by its variants."""
+    """Store the scores and return all pairs by their variants."""
     ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await PairUpdater().store_scores(tx, ids, pairs)

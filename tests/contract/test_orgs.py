@@ -84,7 +84,7 @@ async def test_plans(backend: Backend) -> None:
     assert org.plan in plans
     shipped = [
         plan for plan in plans if plan.code in ("free", "standard", "high", "max")
-    ]  # other tests offer their own
+    ]  # other tests create plans as well
     assert [plan.monthly for plan in shipped] == sorted(plan.monthly for plan in shipped)
 
 

@@ -1,4 +1,4 @@
-"""Outgoing mail in store (domain/outbox/ports.py), and its sending (domain/outbox/usecases)."""
+"""Storage of outgoing mail (domain/outbox/ports.py) and its sending (domain/outbox/usecases)."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ LINK = "https://joinery.test/console/link/svc_link_x"
 
 @dataclass
 class Post:
-    """Mailer that keeps what it is handed, or fails as it is told."""
+    """Mailer that records messages or raises the configured failure."""
 
     failure: Exception | None = None
     taken: list[MailMessage] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Post:
 
 @dataclass
 class Outgoing:
-    """Two schedulers that send what one backend holds, on one clock of their own."""
+    """Outbox with a mailer and a clock of the test."""
 
     backend: Backend
     clock: SettableClock
@@ -47,7 +47,7 @@ class Outgoing:
         return found
 
     async def later(self, by: timedelta) -> OutgoingMail:
-        """Some time goes by, then what is due is sent."""
+        """Advance the clock and send the due messages."""
         self.clock.advance(by)
         await self.mail.send_due()
         return self.mail

@@ -1,4 +1,4 @@
-"""People, their sessions and links for one use (domain/people/ports.py)."""
+"""Users, sessions and single-use links (domain/people/ports.py)."""
 
 import asyncio
 from dataclasses import replace
@@ -94,7 +94,7 @@ async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -
 
 
 async def _leaves(backend: Backend, user: User, org: str) -> None:
-    """The membership ends, and the process is killed before it does anything more."""
+    """Remove the membership without the follow-up actions, as after a kill."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[OrgStore].remove_member(user.id)
 
@@ -124,7 +124,7 @@ async def test_a_token_ends_with_the_membership_that_it_was_made_for(backend: Ba
 
 
 async def _provider(backend: Backend, org: str, domain: str, **changes: bool) -> None:
-    """The organisation has the people of a domain come in by its provider."""
+    """Enforce single sign-on for the domain's users."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         flags = {"enforced": True, "enabled": True} | changes
         await tx[SsoStore].save_connection(
@@ -153,7 +153,7 @@ PASSWORD, CODE, PASSKEY, SSO, OPERATOR = (
 
 
 async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherwise(backend: Backend) -> None:
-    """By what is in store, whatever became of the process that was to end them; a role that is lowered counts as well."""
+    """Sessions depend on stored data only, even if the process that should end them died; a lower role counts as well."""
     domain = f"{new_id('usr')[4:].lower()}.example"
     user = await backend.people.add(User(new_id("usr"), f"Ada@{domain}", "", None, builders.MOMENT))
     org = await _member(backend, user, "owner")

@@ -1,4 +1,4 @@
-"""Incidents in store (domain/platform/ports.py)."""
+"""Storage of incidents (domain/platform/ports.py)."""
 
 from dataclasses import replace
 

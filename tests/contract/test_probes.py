@@ -1,4 +1,4 @@
-"""Probes from queue to report: ended once, taken over, given up, bounded."""
+"""Website checks from queue to report: single completion, takeover, failure and limits."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,14 +34,13 @@ SERVICE = ProbeService(frozenset())
 
 
 class GatedWeb(MemoryWeb):
-    """A web whose landing page comes once its gate is open."""
+    """Website whose home page blocks until `gate` is set."""
 
     def __init__(self) -> None:
         super().__init__()
         self.gate, self.reached = asyncio.Event(), asyncio.Event()
 
     async def get(self, url: str, **options: Any) -> ProbeResponse:
-        """The page, in time."""
         if url == f"{SITE}/":
             self.reached.set()
             await self.gate.wait()
@@ -49,10 +48,9 @@ class GatedWeb(MemoryWeb):
 
 
 class BrokenDocuments(MarkupDocuments):
-    """Documents with a fault of the service's own."""
+    """Parser with an internal error."""
 
     async def parse_page(self, response: ProbeResponse) -> PageFacts:
-        """None."""
         raise ZeroDivisionError
 
 

@@ -1,4 +1,4 @@
-"""Providers over HTTP (adapters/llm): what goes to them, and what is made of whatever comes back."""
+"""Providers of language models over HTTP (adapters/llm): requests and handling of responses."""
 
 import asyncio
 import gzip
@@ -30,7 +30,7 @@ QUESTION = ModelPrompt("colours.pick", "Which colour is it?", {"text": HOSTILE},
 
 
 class Scene:
-    """A provider and somebody who asks it."""
+    """Provider with a client."""
 
     def __init__(self, server: Provider, client: GuardedClient) -> None:
         self.server, self.client = server, client

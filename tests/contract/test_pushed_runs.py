@@ -1,4 +1,4 @@
-"""Pushes on every store: offers alone, moves, repeated problems, and attempts that end in between (docs/push.md)."""
+"""Runs of pushes: offers only, moves, repeated problems, and interrupted attempts (docs/push.md)."""
 
 import asyncio
 from datetime import timedelta
@@ -192,7 +192,7 @@ async def _attempt(desk: PushHarness) -> None:
 async def test_an_attempt_that_ends_between_chunks_is_taken_over(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The merge rests on what is stored, so that what was merged already is not merged otherwise."""
+    """The merge uses stored data, so records that were merged before the interruption are not merged differently."""
     monkeypatch.setattr(chunks, "BUCKET_BYTES", 64)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 1, Stream.STOCK: 1})
     desk = await create_push_harness(backend, tenant)

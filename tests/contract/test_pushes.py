@@ -1,4 +1,4 @@
-"""The parts of pushed batches (domain/runs/ports.py)."""
+"""Parts of pushed batches (domain/runs/ports.py)."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ CALL = builders.CALL
 
 
 async def add(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
-    """A part of a batch, in a tenant that has an account already."""
+    """Add a part of a batch, in a tenant with a storage account."""
     assert await tx[StorageLedger].make_space(0)
     return await tx[PushStore].add_part(run, sequence, records, builders.MOMENT)
 

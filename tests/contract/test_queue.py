@@ -1,4 +1,4 @@
-"""Queues: a wake reaches a worker, many become one, none is lost during a drain, and a lost queue is noticed."""
+"""Queues: wake-ups reach workers, are combined, survive drains, and a lost queue is detected."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ Start = Callable[[str], Awaitable[None]]
 
 
 class Kind:
-    """A queue and the ways to harm it."""
+    """Queue with operations that simulate failures."""
 
     def __init__(
         self, queue: Any, serve: Callable[[Start, asyncio.Event], Awaitable[None]], valkey: Valkey | None
@@ -33,7 +33,7 @@ class Kind:
         self.queue, self.serve, self.valkey = queue, serve, valkey
 
     async def flush(self) -> None:
-        """Have it forget everything while it goes on running."""
+        """Delete the contents of the running queue."""
         if self.valkey is None:
             self.queue.forget()
         else:
@@ -41,7 +41,7 @@ class Kind:
                 await redis.flushall()
 
     async def kill(self) -> None:
-        """Have it die and lose everything."""
+        """Stop the queue and lose its contents."""
         if self.valkey is None:
             self.queue.forget()
             self.queue.lost = True
@@ -50,7 +50,7 @@ class Kind:
                 os.kill((await redis.info("server"))["process_id"], signal.SIGKILL)
 
     async def revive(self) -> None:
-        """Have it answer again."""
+        """Start the queue again."""
         if self.valkey is None:
             self.queue.lost = False
         else:
@@ -72,7 +72,7 @@ async def kind(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 class Drains:
-    """Stands in for a worker's lanes: counts drains, and holds them up while `gate` is closed."""
+    """Counter of drains per lane, which blocks them until `gate` is set."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -127,7 +127,7 @@ async def test_a_wake_during_a_drain_is_not_lost(kind: Kind) -> None:
 
 
 async def test_wakes_right_at_the_start_of_a_drain_are_not_lost(kind: Kind) -> None:
-    """Each row is put before its wake; a drain takes all rows there are. No row may stay behind."""
+    """Each row is stored before its wake-up and a drain takes all rows, so no row may remain."""
     rows: list[int] = []
     done: list[int] = []
 

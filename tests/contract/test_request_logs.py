@@ -51,7 +51,7 @@ async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
     ["\\u0000", "\\", "a\\", '"', "\\\\u0000", "\0", "a\0b", "\ud800", "\x80\xff", "\x7f", "\u2028", "\\ud800", "é🙂"],
 )
 async def test_any_text_from_outside(backend: Backend, tenant: Tenant, text: str) -> None:
-    """What a text cannot hold is left out; neither it nor its neighbours are lost."""
+    """Characters that a text column cannot store are removed; the log and its neighbours are kept."""
     odd = builders.request_log(tenant, path=f"/v1/{text}", query=text, user_agent=text, idempotency_key=text, ip=text)
     neighbours = [builders.request_log(await backend.tenant()), builders.request_log(tenant)]
     await backend.sink.write([neighbours[0], odd, neighbours[1]])
@@ -130,7 +130,7 @@ WANTED = [
 async def test_filters_over_many_days(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, *, few: bool
 ) -> None:
-    """Whatever is asked for, walking either way shows what passes, each once, also where a page ends before it is full."""
+    """Both directions return each matching log once, also across pages that end before they are full."""
     if few:
         monkeypatch.setattr(request_logs, "SCAN_LIMIT", 4)
         statement = request_logs.SQL["list_logs"].replace(f"LIMIT {SCAN_LIMIT}", "LIMIT 4")

@@ -1,4 +1,4 @@
-"""Sealed values in stores (domain/secrets/ports.py), and resealing them (domain/secrets/usecases)."""
+"""Encrypted values in stores (domain/secrets/ports.py) and their re-encryption (domain/secrets/usecases)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,13 +45,13 @@ CREDENTIALS, SIGNING, ANSWER = {"token": "Geheim"}, {"secret": "whsec_x"}, {"bod
 
 
 def going_to(connector: str, config: Mapping[str, Any]) -> str | None:
-    """As a connector has it that declares its URL; one named `gone` is not loaded."""
+    """Return the destination as a connector that declares its URL; the connector `gone` is not loaded."""
     return None if connector == "gone" else describe_credential_destination(connector, config, {"url"}, ())
 
 
 @dataclass
 class Sealed:
-    """A tenant with every kind of sealed value."""
+    """Tenant with an encrypted value of every kind."""
 
     backend: Backend
     tenant: Tenant
@@ -62,7 +62,7 @@ class Sealed:
     user: str
 
     async def boxes(self) -> dict[EncryptedValueKind, bytes]:
-        """What is in store."""
+        """Return the stored ciphertexts by kind."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
             credentials = await tx[SourceStore].load_encrypted_credentials(self.source)
             secrets = await tx[WebhookStore].get_secrets(self.endpoint)
@@ -83,7 +83,7 @@ class Sealed:
         }
 
     async def opens(self, vault: AesGcmVault) -> bool:
-        """Whether everything does."""
+        """Return whether the vault decrypts every value."""
         boxes = await self.boxes()
         found = (
             vault.decrypt(boxes[EncryptedValueKind.CREDENTIALS], self.source, BOUND),
@@ -98,7 +98,7 @@ class Sealed:
         return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING, SIGNING)
 
     async def mine(self, kind: EncryptedValueKind, stamp: bytes) -> Sequence[EncryptedValue]:
-        """Its stale values, walked through in steps of two."""
+        """Return the tenant's outdated values, read in pages of two."""
         found: list[EncryptedValue] = []
         last = None
         while page := await self.backend.sealed_values.list_outdated(kind, stamp, last, 2):
@@ -113,7 +113,7 @@ BOUND = going_to(SOURCE.connector, SOURCE.config) or ""
 
 
 async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed:
-    """One, sealed by that vault."""
+    """Create a tenant whose values this vault encrypts."""
     tenant, source = await backend.tenant(), builders.source(**changes)
     endpoint = builders.endpoint(rotation=Rotation(backend.now() + timedelta(hours=1), "abc="))
     async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -165,7 +165,7 @@ async def test_counts_are_grouped_by_secret(backend: Backend) -> None:
 
 
 class FakeKeyRings:
-    """KeyRings. `unknowing` are the ids of secrets that some other process does not know."""
+    """Key rings; `unknown_secrets` are IDs of secrets that some other process does not know."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -191,7 +191,7 @@ class FakeKeyRings:
 def worker(
     backend: Backend, rings: FakeKeyRings, *secrets: str, clock: SettableClock
 ) -> tuple[KeyRingKeeper, ValueReencrypter]:
-    """A scheduler that knows these secrets."""
+    """Return the key ring and the re-encryption of a scheduler with these secrets."""
     vault = AesGcmVault(secrets[0], secrets[1:])
     keyring = KeyRingKeeper(rings, vault, ActiveKeys(secrets), clock)
     return keyring, ValueReencrypter(keyring, vault, backend.sealed_values, going_to, clock)
@@ -243,7 +243,7 @@ async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend
     await first.load()
 
     class Dying:
-        """Values of which only some are replaced before the process is gone."""
+        """Encrypted values whose process is killed after `left` replacements."""
 
         def __init__(self, left: int) -> None:
             self.left = left
@@ -276,7 +276,7 @@ async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> N
     one = await sealed(backend, AesGcmVault(FIRST))
 
     class Slow:
-        """Values that somebody changes between reading and writing."""
+        """Encrypted values that another transaction changes between read and write."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(backend.sealed_values, name)
@@ -334,7 +334,7 @@ async def test_values_that_cannot_be_opened_stay_and_are_reported(
     assert any("still encrypted with secret " + both.secret_ids[1] in one for one in status.obstacles)
 
 
-# The key ring
+# Key ring
 
 
 async def test_keys_of_a_superseded_secret_count_until_they_lapse() -> None:
@@ -364,7 +364,7 @@ async def test_keys_of_a_superseded_secret_count_until_they_lapse() -> None:
 
 
 async def test_api_keys_of_an_earlier_release_stay_valid() -> None:
-    """It hashed them by a key that was derived from the secret."""
+    """The earlier release hashed them with a key that was derived from the secret."""
     clock = SettableClock()
     rings = FakeKeyRings(clock)
 

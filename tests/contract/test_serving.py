@@ -1,4 +1,4 @@
-"""Which endpoints a deliverer serves when the store stumbles, or shards change hands, at the worst moment."""
+"""Endpoints that a deliverer serves when the store fails or shards move at the worst moment."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,12 +20,11 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def desk(backend: Backend, tenant: Tenant) -> Desk:
-    """A tenant's desk."""
     return Desk(backend, tenant)
 
 
 class Stumbling:
-    """A delivery storage that fails for one endpoint as often as it is told to, and waits where it is told to."""
+    """Delivery store that fails for one endpoint as often as configured, and blocks until `gate` is set."""
 
     def __init__(self, log: DeliveryStore) -> None:
         self._log = log
@@ -41,11 +40,9 @@ class Stumbling:
             raise Unavailable
 
     async def list_subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
-        """As the log."""
         return await self._log.list_subscribers(shards)
 
     async def get_subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
-        """As the log, once the gate is open."""
         found = await self._log.get_subscriber(tenant, endpoint)
         self.lookups += 1
         await self.gate.wait()
@@ -54,32 +51,27 @@ class Stumbling:
     async def list_known_positions(
         self, tenant: Tenant, endpoint: str, after: FeedPosition
     ) -> frozenset[tuple[bool, int]]:
-        """As the log, unless it stumbles."""
         await self._stumble("known", endpoint)
         return await self._log.list_known_positions(tenant, endpoint, after)
 
     async def list_open(self, tenant: Tenant, endpoint: str) -> Any:
-        """As the log, unless it stumbles."""
         await self._stumble("open", endpoint)
         return await self._log.list_open(tenant, endpoint)
 
     async def get_body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        """As the log."""
         return await self._log.get_body(tenant, delivery)
 
     async def filter_by_categories(
         self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]
     ) -> frozenset[str]:
-        """As the log."""
         return await self._log.filter_by_categories(tenant, products, categories)
 
     async def record_progress(self, progress: DeliveryProgress) -> None:
-        """As the log."""
         await self._log.record_progress(progress)
 
 
 class Changing:
-    """The backend's shards, of which some are asked back when the test says so."""
+    """Shards of the backend, of which the test requests some for another worker."""
 
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
@@ -87,24 +79,19 @@ class Changing:
         self.released: frozenset[int] = frozenset()
 
     async def rebalance(self) -> frozenset[int]:
-        """What is held, of which nothing was given up."""
         return await self._shards.rebalance() - self.released
 
     async def find_surplus(self) -> frozenset[int]:
-        """What is asked back."""
         return self.wanted_back - self.released
 
     async def count_workers(self) -> int:
-        """This one and the one that asks."""
         return 2
 
     async def release(self, shards: frozenset[int]) -> None:
-        """It is the other's."""
         await self._shards.release(shards)
         self.released |= shards
 
     async def close(self) -> None:
-        """Give everything up."""
         await self._shards.close()
 
 

@@ -1,4 +1,4 @@
-"""Sources, their credentials and their schedule (domain/sources/ports.py)."""
+"""Sources, their credentials and schedules (domain/sources/ports.py)."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Single sign-on in store (domain/sso/ports.py)."""
+"""Storage of single sign-on (domain/sso/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The ledger of what is stored (domain/storage/ports.py): what counts, what makes room, and what may go."""
+"""Storage ledger (domain/storage/ports.py): usage, eviction and expiry."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ DAY = timedelta(days=1)
 
 
 async def tenant_of_plan(backend: Backend, included: int) -> Tenant:
-    """A tenant whose plan includes so many bytes."""
+    """Create a tenant whose plan includes that many bytes."""
     plan = builders.plan(f"p{token_hex(6)}", meters={"stored_bytes": MeterAllowance(included, 1, 0)})
     await backend.offer(plan)
     organisation = builders.organisation(plan=plan)
@@ -36,7 +36,7 @@ async def tenant_of_plan(backend: Backend, included: int) -> Tenant:
 
 
 def snapshot(tx: Tx, content: str, bytes: int, *, age: timedelta = timedelta(), run: str = "run_1") -> StoredObject:
-    """A snapshot that was fetched so long ago."""
+    """Return a snapshot that was fetched `age` ago."""
     return create_snapshot_entry(tx.tenant, run, content, bytes, tx.now - age)
 
 
@@ -45,7 +45,7 @@ def upload(tx: Tx, id: str, bytes: int, *, age: timedelta = timedelta()) -> Stor
 
 
 async def kept(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta]) -> list[str]:
-    """Snapshots in store; their keys."""
+    """Store snapshots and return their keys."""
     keys = []
     async with uow.begin(tenant, CALL) as tx:
         for content, bytes, age in made:
@@ -62,7 +62,7 @@ async def ran(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
 
 
 async def live(uow: UnitOfWork, tenant: Tenant, keys: Sequence[str]) -> list[bool]:
-    """Which of the entries count still."""
+    """Return for each key whether its entry still counts."""
     async with uow.begin_reading(tenant) as tx:
         return [await tx[StorageLedger].get(key) is not None for key in keys]
 
@@ -213,7 +213,7 @@ async def test_what_is_undone_does_not_count(uow: UnitOfWork, tenant: Tenant) ->
 
 
 def runs_of(key: str, **changes: Any) -> Run:
-    """A run that kept that snapshot and ended well."""
+    """Return a successful run with that snapshot."""
     return builders.run("src_1", **{"status": "succeeded", "snapshot": key, **changes})
 
 

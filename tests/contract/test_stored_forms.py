@@ -1,4 +1,4 @@
-"""Forms that earlier releases stored: the names of stored fields stay when classes and attributes are renamed."""
+"""Formats that earlier releases stored: field names stay when classes and attributes are renamed."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Sweeping what nothing needs (domain/storage/usecases): nothing is lost, nothing is left."""
+"""Sweeps of unneeded objects (domain/storage/usecases): no needed object is lost and no orphan remains."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ HOUR = timedelta(hours=1)
 
 
 class SlowObjects(MemoryObjects):
-    """Objects whose deletions may be held up, may fail, and are noted."""
+    """Object store whose deletions call `deleting` and block until `gate` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,13 +72,13 @@ async def made_fetch(uow: UnitOfWork, objects: SlowObjects, tenant: Tenant, tmp_
 
 
 class Fetch:
-    """What a run does with a snapshot: count it in, write it."""
+    """Fetch of a snapshot as in a run: ledger entry, then object."""
 
     def __init__(self, uow: UnitOfWork, objects: SlowObjects, tenant: Tenant, path: Path) -> None:
         self.uow, self.objects, self.tenant, self.path = uow, objects, tenant, path
 
     async def __call__(self, content: str, *, ago: timedelta = timedelta(), write: bool = True) -> str:
-        """Its key."""
+        """Store a snapshot with that content and return its key."""
         self.path.write_bytes(content.encode())
         async with self.uow.begin(self.tenant, CALL) as tx:
             entry = await tx[StorageLedger].add_entry(
@@ -156,7 +156,7 @@ async def test_what_cannot_be_deleted_is_tried_again(
 async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
     sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
 ) -> None:
-    """The deletion is under way (or its process sleeps), when a run fetches the very same bytes."""
+    """A run fetches the same content during its deletion, or while the deleting process is suspended."""
     old = await fetch("same", ago=8 * DAY)
     objects.gate.clear()
     sweeping = asyncio.create_task(sweeper.free_due())
@@ -219,7 +219,7 @@ async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tena
 
 
 async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **changes: Any) -> Run:
-    """A batch whose last part came so long ago."""
+    """Create a batch whose last part arrived `ago` before the expiry of open batches."""
     source = builders.source(kind="push", connector="push")
     run = builders.run(source.id, **{"trigger": "push", "input": PushInput("monday", parts=1), **changes})
     async with uow.begin(tenant, CALL) as tx:
@@ -231,7 +231,7 @@ async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **chan
 
 
 async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, int]:
-    """The run's status, whether its parts are there, and what counts."""
+    """Return the run's status, whether its part exists, and the used bytes."""
     async with uow.begin_reading(tenant) as tx:
         found = await tx[RunStore].get(run.id)
         assert found is not None
@@ -263,7 +263,7 @@ async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
 
 
 async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: UnitOfWork) -> None:
-    """Either it saves the batch, or it finds it given up: it never ends in one that is gone."""
+    """The part either keeps the batch open or finds it expired; it is never added to a deleted batch."""
     expiry, service = BatchExpiry(uow, backend.storage, _clock(backend)), RunService(FakeConnectors())
     for _ in range(6):
         tenant = await backend.tenant()

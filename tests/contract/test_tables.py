@@ -1,4 +1,4 @@
-"""Every table that a resource's dataclass declares keeps its rows as ports/unit_of_work.py defines (nothing here knows one of them)."""
+"""Contract of every declared table (ports/unit_of_work.py), without knowledge of a particular one."""
 
 from dataclasses import fields, make_dataclass, replace
 from typing import Any
@@ -25,7 +25,7 @@ def _id(row: Any) -> str:
 
 
 def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
-    """The kind's store: its own if it is one of the plain questions as well, else a plain one."""
+    """Return the table's own store if it has the generic methods, otherwise a generic one."""
     port = PORTS_BY_TYPE.get(table.kind)
     if port is None:
         plain: Store[Any] = tx.store(table.kind)
@@ -37,12 +37,11 @@ def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
 
 
 def rows(table: Table[Any], count: int) -> list[Any]:
-    """New rows."""
     return [build_sample(table.kind, number) for number in range(count)]
 
 
 def bare(table: Table[Any], row: Any) -> Any:
-    """The row without what is only computed, which was never stored."""
+    """Return the row without computed fields, which are not stored."""
     return row and replace(row, **dict.fromkeys(table.expression_by_field))
 
 
@@ -69,7 +68,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
 
 
 async def test_keeps_what_a_later_release_wrote(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    """That release was taken back: its words are read and kept as they are."""
+    """After a rollback to the previous release, values of the later one are read and kept."""
     row = build_sample(table.kind, FROM_LATER)
     await keep(uow, tenant, table, row)
     async with uow.begin(tenant, CALL) as tx:
@@ -189,5 +188,5 @@ async def test_a_kind_has_one_store(uow: UnitOfWork, tenant: Tenant, table: Tabl
 
 
 def vars_of(row: Any) -> dict[str, Any]:
-    """The row's fields."""
+    """Return the row's fields."""
     return {field.name: getattr(row, field.name) for field in fields(row)}

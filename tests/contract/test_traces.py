@@ -1,4 +1,4 @@
-"""What follows from what: a request's trace in its jobs, a run's in its deliveries; and what waits, counted for operators."""
+"""Traces of requests in their jobs and of runs in their deliveries; counts of waiting work for operators."""
 
 import asyncio
 from datetime import timedelta
@@ -154,7 +154,7 @@ async def test_the_run_of_an_envelope() -> None:
 
 
 async def test_what_waits_is_counted_by_kinds_of_lanes(backend: Backend, tenant: Tenant) -> None:
-    """Others may use the backend at the same time: kinds of our own are looked at."""
+    """Others may use the backend at the same time, so the test counts lanes of its own kinds."""
     kind = new_id("src")
     async with backend.uow.begin(tenant, CALL) as tx:
         for number in range(3):

@@ -1,4 +1,4 @@
-"""What commits together, what does not, and what a unit of work remembers of itself (ports/unit_of_work.py)."""
+"""Transactions and the record of their effects (ports/unit_of_work.py)."""
 
 import asyncio
 

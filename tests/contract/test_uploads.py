@@ -1,4 +1,4 @@
-"""Uploads, by the plain store (ports/unit_of_work.py)."""
+"""Uploads in the generic store (ports/unit_of_work.py)."""
 
 from dataclasses import replace
 

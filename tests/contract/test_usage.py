@@ -1,4 +1,4 @@
-"""Usage (domain/usage/ports.py and what stands on it): counted once, reserved without overdraft, folded, notified, held back."""
+"""Usage (domain/usage/ports.py): counts, reservations, aggregation, thresholds and held deliveries."""
 
 import asyncio
 from datetime import date, timedelta
@@ -35,7 +35,7 @@ class _Clock:
 
 
 async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -> Tenant:
-    """A tenant whose plan includes so much of each meter."""
+    """Create a tenant whose plan includes these amounts."""
     meters = {name: MeterAllowance(most, 1, 0) for name, most in included.items()}
     plan = builders.plan(f"p{token_hex(6)}", meters=meters)
     await backend.offer(plan)
@@ -43,7 +43,7 @@ async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -
 
 
 async def fold(backend: Backend, *tenants: Tenant) -> None:
-    """What the scheduler's tick does, for these tenants alone: other tests' are in the store as well."""
+    """Aggregate as the scheduler does, for these tenants only, because other tests share the store."""
     folding = UsageAggregator(
         backend.uow, backend.usage, _Clock(backend), render_usage, SERVICE, request_endpoint_reload
     )
@@ -205,7 +205,7 @@ async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, 
 
 
 async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow: UnitOfWork) -> None:
-    """Also on the next day: neither twice, nor in another month."""
+    """Usage is also not counted twice on the next day or in another month."""
     tenant = await on_plan(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
@@ -224,7 +224,7 @@ async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow
 
 
 def later(tx: Tx, by: timedelta) -> None:
-    """As if the transaction began so much later."""
+    """Advance the transaction's time."""
     for inner in (getattr(tx, "session", None), getattr(tx, "transaction", None)):
         if inner is not None:
             inner.now += by

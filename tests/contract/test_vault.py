@@ -1,4 +1,4 @@
-"""Sealed credentials (domain/secrets/ports.py)."""
+"""Encryption of credentials (domain/secrets/ports.py)."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_is_bound_to_its_destination() -> None:
 
 
 def test_values_sealed_by_an_earlier_release_open_and_need_resealing() -> None:
-    """It knew no destinations."""
+    """The earlier release did not bind values to a destination."""
     sealed = bytes.fromhex(
         "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"
     )

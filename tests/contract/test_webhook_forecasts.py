@@ -1,4 +1,4 @@
-"""What a webhook endpoint would have got: forecasts, held against a plain count (domain/webhooks/ports.py)."""
+"""Forecasts of a webhook endpoint, compared with a straightforward count (domain/webhooks/ports.py)."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reading the log ends by bytes as well as by number, and whoever goes on misses nothing."""
+"""Byte limits of log pages, after which the next page continues without gaps."""
 
 import pytest
 
@@ -16,7 +16,7 @@ FEED = EventFilter()
 
 
 async def _filled(backend: Backend, tenant: Tenant, catalogue: str | None = None) -> list[str]:
-    """Small events, and every third of some 100 KiB."""
+    """Append small events, of which every third has about 100 KiB."""
     made: list[str] = []
     for number in range(60):
         text = "x" * (10 if number % 3 else 100_000)

@@ -1,4 +1,4 @@
-"""What the service has on its hands (domain/platform/ports.py)."""
+"""Workload of the service (domain/platform/ports.py)."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How much is tried: a few fixed examples in `make test`, other ones for the configured time in `make fuzz`."""
+"""Amount of fuzzing: a few fixed examples in `make test`, random ones for a configured time in `make fuzz`."""
 
 import os
 import random
@@ -21,14 +21,14 @@ PATIENCE = 900
 
 @dataclass(frozen=True)
 class Effort:
-    """`seconds` of random examples, or (None) so many `examples`, the same every time."""
+    """Random examples for `seconds`, or (None) a fixed number of `examples`, the same every time."""
 
     examples: int
     seconds: float | None = None
 
 
 def efforts(examples: int, parts: int) -> pytest.MarkDecorator:
-    """Parametrises a test by its short form and, marked `fuzz`, by its long one; `parts` tests share the time."""
+    """Parametrise a test with its short form and, marked `fuzz`, its long form; `parts` tests share the time."""
     seconds = SECONDS / parts
     marks = [pytest.mark.fuzz, pytest.mark.timeout(seconds + PATIENCE)]
     long = pytest.param(Effort(BATCH, seconds), id="long", marks=marks)
@@ -36,7 +36,7 @@ def efforts(examples: int, parts: int) -> pytest.MarkDecorator:
 
 
 def explore(effort: Effort, check: Callable[..., None], *strategies: SearchStrategy[Any]) -> None:
-    """Have `check` see examples of the strategies; a failure is minimised and reported with a seed to repeat it."""
+    """Check examples of the strategies; a failure is minimised and reported with a seed."""
     if effort.seconds is None:
         _tried(effort, check, strategies, fixed=True)
         return

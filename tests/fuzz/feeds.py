@@ -1,4 +1,4 @@
-"""Small files of every format that is read or refused, and what goes wrong with them: by the byte and by the part."""
+"""Small files of every supported or refused format, and mutations of their bytes and parts."""
 
 import gzip
 import io
@@ -84,7 +84,7 @@ _SHARING = build_sheet(
 
 
 def parts_of(archive: bytes) -> list[tuple[str, bytes]]:
-    """The parts of a zip archive."""
+    """Return the parts of a zip archive."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         return [(entry.filename, opened.read(entry)) for entry in opened.infolist()]
 
@@ -170,7 +170,7 @@ MOST = 400_000
 
 @dataclass(frozen=True)
 class Change:
-    """One thing done to some bytes at a place between 0 and 1: a piece of up to `length` bytes is cut, repeated or replaced."""
+    """Mutation of up to `length` bytes at a relative place between 0 and 1: cut, repeated or replaced."""
 
     deed: str
     place: float
@@ -179,7 +179,7 @@ class Change:
     times: int
 
     def done(self, content: bytes) -> bytes:
-        """The bytes afterwards."""
+        """Return the mutated bytes."""
         at = int(self.place * len(content))
         piece = content[at : at + self.length]
         match self.deed:
@@ -211,7 +211,7 @@ def _changes(family: str) -> st.SearchStrategy[list[Change]]:
 
 @dataclass(frozen=True)
 class Broken:
-    """A seed and what was done to it: to parts of an archive first (by number), then to its bytes."""
+    """Seed file and its mutations: of parts of an archive first (by number), then of the bytes."""
 
     format: str
     seed: bytes = field(repr=False)
@@ -220,7 +220,7 @@ class Broken:
 
     @property
     def content(self) -> bytes:
-        """The file."""
+        """Mutated content of the file."""
         content = _with_parts(self.seed, self.parts) if self.parts else self.seed
         for change in self.changes:
             content = change.done(content)[:MOST]
@@ -238,7 +238,7 @@ def _with_parts(archive: bytes, changed: Sequence[tuple[int, list[Change]]]) -> 
 
 
 def broken(format: str) -> st.SearchStrategy[Broken]:
-    """Files of that format with up to five things wrong."""
+    """Return a strategy of files of that format with up to five mutations."""
     seeds = st.sampled_from(SEEDS[format])
     if format not in ("xlsx", "ods", "zip", "xlsb"):
         family = _FAMILY.get(format, "zip")

@@ -1,4 +1,4 @@
-"""Requests to any operation, made from our own description of it: as it should be, nearly so, and not at all."""
+"""Requests to any operation from the OpenAPI document: valid, partly invalid and invalid."""
 
 import http.client
 import json
@@ -37,7 +37,7 @@ _KEYS = count(1)
 
 @dataclass(frozen=True)
 class Sent:
-    """A request as bytes; `path` and `query` as they stand in the request line."""
+    """Request as bytes; `path` and `query` as in the request line."""
 
     operation: str
     method: str
@@ -49,7 +49,7 @@ class Sent:
     """How many bytes more than there are Content-Length claims."""
 
     def raw(self, secret: str) -> bytes:
-        """The request of the holder of that key."""
+        """Return the request with that credential."""
         target = self.path + (b"?" + self.query if self.query else b"")
         lines = [self.method.encode() + b" " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close"]
         lines.append(b"Authorization: Bearer " + secret.encode())
@@ -65,25 +65,25 @@ class Sent:
 
 @dataclass(frozen=True)
 class Got:
-    """An answer; of a stream the head and what came of it at once."""
+    """Response; of a stream the head and the data that arrives at once."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
     def json(self) -> Any:
-        """The body's value."""
+        """Return the decoded body."""
         return json.loads(self.body)
 
 
 def exchange(port: int, sent: Sent, secret: str) -> Got | None:
-    """Send it on a connection of its own; None when the server closed without an answer."""
+    """Send the request on a new connection; return None if the server closed it without a response."""
     with socket.create_connection(("127.0.0.1", port), timeout=40) as line:
         try:
             line.sendall(sent.raw(secret))
             line.shutdown(socket.SHUT_WR) if sent.surplus > 0 else None
         except OSError:
-            pass  # it was answered, and closed, before all was sent
+            pass  # the server responded and closed before the whole request was sent
         answer = http.client.HTTPResponse(line, method=sent.method)
         try:
             answer.begin()
@@ -95,22 +95,22 @@ def exchange(port: int, sent: Sent, secret: str) -> Got | None:
 
 
 class Described:
-    """Our OpenAPI document, as what requests are made from."""
+    """Generator of requests from the OpenAPI document."""
 
     def __init__(self, document: Json, ids: Mapping[str, Sequence[str]]) -> None:
-        """`ids` are ids that exist, by prefix: one's own, and others'."""
+        """`ids` are existing IDs by prefix, of the caller and of others."""
         self.document, self._ids = document, ids
         self._others = [one for known in ids.values() for one in known]
 
     def operations(self) -> list[tuple[str, str, str]]:
-        """Name, method and path of every operation."""
+        """Return ID, method and path of every operation."""
         paths = self.document["paths"]
         return [
             (row["operationId"], method.upper(), path) for path, item in paths.items() for method, row in item.items()
         ]
 
     def requests(self, method: str, path: str) -> st.SearchStrategy[Sent]:
-        """Requests to that operation: as they should be, with one part that is anything, or with all of them so."""
+        """Return requests that are valid, have one arbitrary part, or have arbitrary parts only."""
         wild = [frozenset[str](), *(frozenset({part}) for part in sorted(PARTS)), PARTS]
         return st.one_of([self._sent(method, path, parts) for parts in wild])
 

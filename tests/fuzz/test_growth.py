@@ -1,4 +1,4 @@
-"""What parsers of foreign bytes cost (docs/threat-model.md#parsers): four times the input, up to what is accepted, at most six times the cost."""
+"""Cost of parsers of untrusted bytes (docs/threat-model.md#parsers): at most six times the cost for four times the input."""
 
 import gc
 import json
@@ -66,7 +66,7 @@ UNITS = (
 
 @dataclass(frozen=True)
 class Target:
-    """A parser as the service calls it: with how many bytes at most, and which rows of the table it stands for."""
+    """Parser as the service calls it, with its maximum input and its rows of the table."""
 
     most: int
     rows: tuple[str, ...]
@@ -97,7 +97,7 @@ def _keys(data: bytes) -> object:
 
 
 def _checked(data: bytes) -> object:
-    """Check the bytes as a message's signature and as records of name servers."""
+    """Check the bytes as a message's signature and as DNS records."""
 
     def look_up(name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...]:
         return (DnsRecord(b"v=spf1 " + data[:4096]), DnsRecord(b"v=DKIM1; p=" + data[:2048])) if kind == "TXT" else ()
@@ -173,7 +173,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _inputs(target: Target, unit: bytes) -> tuple[bytes, bytes]:
-    """A quarter of what is accepted, and all of it."""
+    """Return a quarter of the maximum input, and the maximum input."""
     before, behind = target.frame
     sizes = (target.most // GROWTH, target.most)
     small, large = ((unit * (size // len(unit) + 1))[: size - len(before) - len(behind)] for size in sizes)
@@ -181,10 +181,10 @@ def _inputs(target: Target, unit: bytes) -> tuple[bytes, bytes]:
 
 
 def _seconds(call: Callable[[bytes], object], data: bytes) -> float:
-    gc.disable()  # what it costs depends on what else the process holds
+    gc.disable()  # the cost depends on the process's other objects
     begun = time.thread_time()
     try:
-        with suppress(Exception):  # a refusal is as good as an answer; what raises in the service is tested with it
+        with suppress(Exception):  # refusals count as well; their callers are tested with the service
             call(data)
         return time.thread_time() - begun
     finally:
@@ -203,7 +203,7 @@ def _peak(call: Callable[[bytes], object], data: bytes) -> int:
 
 def _check(target: Target, unit: bytes) -> None:
     small, large = _inputs(target, unit)
-    # Seldom is anything near the bound: it is measured again, and only what stays there counts.
+    # Results near the limit are rare and are measured again; only repeated ones count.
     for tries in (1, 3, 9):
         base = max(FLOOR, min(_seconds(target.call, small) for _ in range(tries)))
         cost = min(_seconds(target.call, large) for _ in range(tries))

@@ -1,4 +1,4 @@
-"""Requests of any kind to every operation of a real API: each is answered as described, at once, within memory, and apart."""
+"""Arbitrary requests to every operation of a running API: documented, fast, memory-bounded and isolated responses."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ EDGE = frozenset({400, 404, 405, 408, 411, 413, 414, 417, 426, 431, 505})
 
 @dataclass
 class Target:
-    """The API under test, whose requests are described, and the validators of its answers by operation and status."""
+    """API under test with a request generator and the response schemas."""
 
     stage: ServiceProcesses
     api_pid: int
@@ -52,7 +52,7 @@ class Target:
     described: Described
 
     def validator(self, operation: str, status: int, media: str) -> Draft202012Validator | None:
-        """What an answer is held against; None when the description has no such answer."""
+        """Return the validator of a response, or None if it is not documented."""
         components = self.described.document["components"]
         for item in self.described.document["paths"].values():
             for row in item.values():
@@ -69,7 +69,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A real API with two tenants that have one of everything; watched under requests, together with an idle one."""
+    """Yield an API with two tenants with one resource of each type, monitored together with an idle API."""
     home = tmp_path_factory.mktemp("fuzz")
     stage = ServiceProcesses(asyncio.run(fresh_database("fuzz")), home)
     (home / "idle").mkdir()
@@ -107,7 +107,7 @@ async def _furnished(container: Dependencies, tenancy: Tenancy) -> Mapping[str, 
 
 
 def _marked(theirs: Tenancy, ids: Mapping[str, str]) -> None:
-    """Write the marker into everything of the other tenant's that takes a text."""
+    """Write the marker into every text field of the other tenant."""
     api = theirs.api
     api.patch_source(ids["src"], name=MARKER)
     assert api.call("PATCH", f"/v1/webhook-endpoints/{ids['whe']}", {"description": MARKER}, If_Match="*").status == 200
@@ -136,7 +136,7 @@ def test_requests(target: Target, name: str, method: str, path: str, effort: Eff
 def _answered(target: Target, sent: Sent, got: Got) -> None:
     assert got.status < 500, got.body
     assert MARKER.encode() not in got.body
-    if got.status < 300 and not sent.operation.startswith("request_logs."):  # they contain the request
+    if got.status < 300 and not sent.operation.startswith("request_logs."):  # request logs contain the request
         assert not [id_ for id_ in target.foreign if id_.encode() in got.body], got.body
     media = got.headers.get("content-type", "").partition(";")[0]
     if got.status in EDGE and media != "application/problem+json":
@@ -167,6 +167,6 @@ def _within_memory(target: Target) -> None:
 
 
 def test_the_api_is_still_the_same(target: Target) -> None:
-    """It never died and was started again, and answers as ever."""
+    """The process never restarted and still responds."""
     assert target.mine.api.is_ready()
     assert [process.pid for process in target.stage.processes if process.poll() is None] == [target.api_pid]

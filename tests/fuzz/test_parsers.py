@@ -1,4 +1,4 @@
-"""Files and texts of any kind: read, or refused with a sentence; no reader dies, grows or computes without end."""
+"""Arbitrary files and texts: read, or refused with a message; no reader crashes, grows or computes without limit."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ CONFIGS: list[dict[str, Any]] = [
 
 
 class Reading:
-    """Readers in processes of their own, as workers have them, on a loop of their own."""
+    """Feed readers in separate processes, as in workers, with their own event loop."""
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
@@ -99,21 +99,20 @@ class Reading:
         return {pid: (peak_memory(pid), processor_seconds(pid)) for pid in processes}
 
     def close(self) -> None:
-        """End the readers."""
+        """Stop the readers."""
         self.runner.run(self.readers.close())
         self.runner.close()
 
 
 @pytest.fixture(scope="module")
 def reading() -> Iterator[Reading]:
-    """Readers for all files."""
     made = Reading()
     yield made
     made.close()
 
 
 async def _nobody(_: int) -> None:
-    """Hear how far it is."""
+    """Ignore the progress."""
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -145,7 +144,7 @@ TEXTS = st.lists(st.one_of(_HOSTILE, _VENDOR, st.text(max_size=40)), max_size=6)
 
 @efforts(examples=30, parts=PARTS)
 def test_texts(effort: Effort) -> None:
-    """No reader of texts raises, whatever it is given."""
+    """Readers of texts never raise."""
 
     def check(text: str) -> None:
         for name, read in READERS.items():
@@ -160,7 +159,7 @@ def test_texts(effort: Effort) -> None:
 
 @efforts(examples=200, parts=PARTS)
 def test_pushed_records(effort: Effort) -> None:
-    """Records that pass the wire's schema, and others, make a statement or problems."""
+    """Arbitrary records, valid for the API's schema or not, result in a statement or problems."""
     schema = wire_records.PUSH["properties"]["records"]["items"]
     records, validator, codec = of_schema(schema), Validator(schema), JsonCodec()
 

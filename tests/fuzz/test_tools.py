@@ -1,4 +1,4 @@
-"""Calls of any kind of every tool over MCP on a real API: each has a structured result or an error of the protocol, and never a fault."""
+"""Arbitrary calls of every MCP tool of a running API: a structured result or a protocol error, never an internal error."""
 
 import asyncio
 import http.client
@@ -43,14 +43,14 @@ VERSIONS = ("2026-07-28", "2025-11-25", "2025-03-26", "1999-01-01", "")
 
 @dataclass
 class Edge:
-    """A real /mcp, with one connection per message."""
+    """Running /mcp endpoint, with one connection per message."""
 
     stage: ServiceProcesses
     pid: int
     tenancy: Tenancy
 
     def post(self, message: bytes, **headers: str) -> tuple[int, bytes]:
-        """Status and body."""
+        """Send a message and return status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.stage.port, timeout=SLOWEST + 10)
         own = {"Authorization": f"Bearer {self.tenancy.api.secret}", "Content-Type": "application/json"}
         own |= {"Accept": "application/json, text/event-stream"} | headers
@@ -65,7 +65,7 @@ class Edge:
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """One API with one organisation in test mode, whose log contains no fault at the end."""
+    """Yield an API with one organisation in test mode, and check at the end that its log has no error."""
     stage = ServiceProcesses(asyncio.run(fresh_database("tools")), tmp_path_factory.mktemp("tools"))
     try:
         process = stage.start_api()
@@ -79,7 +79,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
 
 
 def _calls(tool: AgentTool) -> st.SearchStrategy[Any]:
-    """Arguments as the tool's own schema allows them, nearly so, and not at all; nobody waits."""
+    """Return arguments that are valid by the tool's schema, partly valid and arbitrary, without long polls."""
     known = {name: dict(given) for name, given in tool.input_schema["properties"].items()}
     known |= {"wait": {"const": 0}} if "wait" in known else {}
     good = of_schema({**tool.input_schema, "properties": known}).map(lambda given: {**given, **_fresh(tool, given)})
@@ -87,7 +87,7 @@ def _calls(tool: AgentTool) -> st.SearchStrategy[Any]:
 
 
 def _fresh(tool: AgentTool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A key of its own for some calls that name one, so that not all are repetitions of the first."""
+    """Return an unused key for some calls with one, so that not all repeat the first call."""
     return {KEY: f"k{time.time_ns()}"} if KEY in given and len(given) % 2 else {}
 
 
@@ -109,7 +109,7 @@ def test_calls(edge: Edge, name: str, effort: Effort) -> None:
 
 @efforts(examples=150, parts=4)
 def test_messages(edge: Edge, effort: Effort) -> None:
-    """Of which nothing holds but that they are JSON."""
+    """Messages are arbitrary JSON."""
     params = st.one_of(
         JSON,
         st.fixed_dictionaries(
@@ -131,7 +131,7 @@ def test_messages(edge: Edge, effort: Effort) -> None:
 
 
 def _answered(status: int, body: bytes, id_: Any, described: Draft202012Validator) -> None:
-    """A result is structured as the tool declares; anything else is a refusal in words."""
+    """Check for a structured result as the tool declares, or an error with a message."""
     assert status < 500, body
     assert b"Traceback" not in body and b'File \\"' not in body, body
     if status == 202 and not body:

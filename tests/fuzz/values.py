@@ -1,4 +1,4 @@
-"""JSON values: what a schema allows (in the subset that our own schemas use), and what it does not."""
+"""JSON values that a schema allows (in the subset that Joinery's schemas use), and values that it does not."""
 
 import copy
 import re
@@ -33,7 +33,7 @@ _FORMATS: dict[str, st.SearchStrategy[str]] = {
 
 
 def of_schema(schema: Schema) -> st.SearchStrategy[Any]:
-    """Values that a schema allows, or nearly: what depends on other fields is not known to it."""
+    """Return values that the schema allows, without regard to dependencies between fields."""
     if "anyOf" in schema:
         rest = {name: kept for name, kept in schema.items() if name != "anyOf"}
         return st.one_of([of_schema({**rest, **branch}) for branch in schema["anyOf"]])
@@ -101,7 +101,7 @@ _KINDS = {
 
 
 def mutated(value: Any) -> st.SearchStrategy[Any]:
-    """The value with up to three of its parts replaced, left out, doubled or added."""
+    """Return the value with up to three of its parts replaced, removed, wrapped or added."""
     change = st.tuples(st.integers(0, 400), st.sampled_from(["replace", "replace", "drop", "add", "wrap"]), JSON)
     return st.lists(change, min_size=1, max_size=3).map(lambda changes: _changed(value, changes))
 
@@ -109,7 +109,7 @@ def mutated(value: Any) -> st.SearchStrategy[Any]:
 def _changed(value: Any, changes: list[tuple[int, str, Any]]) -> Any:
     holder = [copy.deepcopy(value)]
     for number, deed, given in changes:
-        hostile = copy.deepcopy(given)  # what stands in two places must not become part of itself
+        hostile = copy.deepcopy(given)  # a shared value must not become part of itself
         places = list(_places(holder))
         parent, key = places[number % len(places)]
         match deed:

@@ -1,1 +1,1 @@
-"""What only a real PostgreSQL can prove: locks, horizons under concurrency, privileges."""
+"""Tests that need a real PostgreSQL: locks, visibility under concurrency, privileges."""

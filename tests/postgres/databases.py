@@ -1,4 +1,4 @@
-"""Databases beside the one that a test process shares, on the same server, for tests that must be alone."""
+"""Additional databases on the shared server, for tests that need one of their own."""
 
 import asyncio
 import atexit
@@ -18,7 +18,7 @@ _TEMPLATES: dict[str, str] = {}
 
 
 async def fresh_database(label: str, server: str | None = None, *, migrated: bool = True) -> str:
-    """The address of a new database, mostly a migrated one; it lasts as long as the test process's server."""
+    """Create a database, migrated by default, that exists as long as the test process's server."""
     if ON_CLUSTER and server is None:
         return await create_cluster_database(label, distributed=migrated, migrated=migrated)
     server = server or await database()
@@ -29,7 +29,7 @@ async def fresh_database(label: str, server: str | None = None, *, migrated: boo
     )
     address = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
     if migrated:
-        await migrate(address)  # of a copy, it gives the rights that no copy has
+        await migrate(address)  # copies have no privileges; migrating grants them
     return address
 
 
@@ -45,7 +45,7 @@ async def _template(server: str) -> str:
 
 @asynccontextmanager
 async def database_alone(label: str, server: str | None = None, *, migrated: bool = True) -> AsyncIterator[str]:
-    """A new database that is dropped afterwards, on the server that is named by a database's address, if one is."""
+    """Create a database that is dropped on exit, on the server of the given address if there is one."""
     address = await fresh_database(label, server, migrated=migrated)
     try:
         yield address

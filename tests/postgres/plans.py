@@ -1,4 +1,4 @@
-"""Plans as PostgreSQL explains them: of a statement with named parameters, made for its values or for any."""
+"""Plans from EXPLAIN for statements with named parameters, custom or generic."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _NAMED = re.compile(r"%\((\w+)\)s")
 async def plan(
     connection: psycopg.AsyncConnection[Any], statement: str, values: Mapping[str, Any], *options: str
 ) -> dict[str, Any]:
-    """The plan of the prepared statement, by `plan_cache_mode` of the session; `options` are EXPLAIN's."""
+    """Return the plan of the prepared statement under the session's `plan_cache_mode`; `options` are EXPLAIN's."""
     names = list(dict.fromkeys(_NAMED.findall(statement)))
     numbered = _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", statement).replace("%%", "%")
     await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
@@ -33,5 +33,5 @@ async def plan(
 
 
 def nodes(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Every node of the plan."""
+    """Return all nodes of the plan."""
     return [plan, *(node for part in plan.get("Plans", ()) for node in nodes(part))]

@@ -1,4 +1,4 @@
-"""Whoever changes audit entries in the database itself, as its superuser, is found by `joinery audit verify`."""
+"""Detection by `joinery audit verify` of audit entries that a superuser changed in the database."""
 
 import asyncio
 import json
@@ -35,14 +35,14 @@ OWN = "org = %(org)s AND livemode"
 
 @dataclass
 class Place:
-    """A service on a database of its own, and its superuser."""
+    """Service with its own database and a superuser's connection."""
 
     address: str
     world: World
     owner: psycopg.AsyncConnection[Any]
 
     async def tenant(self, entries: int = 9) -> Tenant:
-        """A tenant with as many entries, of several transactions."""
+        """Create a tenant with that many entries in separate transactions."""
         tenant = Tenant((await self.world.organisation()).id, True)
         for number in range(entries):
             async with self.world.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
@@ -52,7 +52,7 @@ class Place:
         return tenant
 
     async def found(self, tenant: Tenant) -> list[tuple[str, int]]:
-        """The faults of its chain."""
+        """Return the faults of the tenant's chain."""
         async with self.world.dependencies[UnitOfWork].begin_reading(tenant) as tx:
             return [(fault.kind.value, fault.sequence) for fault in (await AuditService().verify_chain(tx)).faults]
 
@@ -61,7 +61,7 @@ class Place:
             await self.owner.execute(statement.replace("OWN", OWN).encode(), {"org": tenant.org})
 
     def verified(self, *words: str) -> tuple[int, Any]:
-        """What the command says, and its exit status."""
+        """Run `joinery audit verify` and return exit status and output."""
         settings = {"JOINERY_DATABASE_URL": self.address, "JOINERY_SECRET": SECRET}
         done = run_joinery("audit", "verify", *words, "--json", env=settings)
         assert done.stdout, done.stderr

@@ -1,4 +1,4 @@
-"""Backups between servers, versions of PostgreSQL and object stores: every row and byte arrives, or nothing does."""
+"""Backups between servers, PostgreSQL versions and object stores: all rows and objects arrive, or none."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ KEYS = [f"snapshots/org_1/live/{n}" for n in range(3)] + ["snapshots/org_1/live"
 
 @pytest_asyncio.fixture(params=["embedded", "server"])
 async def source(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A database with a row of every kind, on either server."""
+    """Return a database with a row of every table, on each server."""
     if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
     async with database_alone("from", await database(request.param)) as address:
@@ -47,7 +47,7 @@ async def source(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def targets() -> AsyncIterator[list[str]]:
-    """Empty databases on every server that there is."""
+    """Return empty databases on all available servers."""
     servers = [await database(), *([await database("server")] if await is_available() else [])]
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(database_alone("to", server, migrated=False)) for server in servers]
@@ -73,13 +73,13 @@ async def _fill(address: str) -> None:
 
 
 async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> None:
-    """A run with that snapshot."""
+    """Insert a run with that snapshot."""
     [runs] = [table for table in await tenant_tables(owner) if table.name == "runs"]
     await filled(owner, runs, "org_1", True, 100 + n, {"snapshot": f"'{key}'", "status": "'running'"})
 
 
 async def _contents(address: str) -> dict[str, list[str]]:
-    """Every row of every table, as text, except what distinguishes histories of a log."""
+    """Return the rows of all tables as text, without the columns that identify histories of a log."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("SET timezone = 'UTC'")
         cursor = await owner.execute(
@@ -97,7 +97,7 @@ async def _contents(address: str) -> dict[str, list[str]]:
 
 
 async def _epochs(address: str) -> dict[tuple[str, bool], tuple[int, int, int]]:
-    """Of each log its epoch, behind which position that began, and how far it goes."""
+    """Return epoch, start of the epoch and last position of each log."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         cursor = await owner.execute("SELECT org, livemode, epoch, began, last FROM event_logs")
         return {(org, livemode): (epoch, began, last) for org, livemode, epoch, began, last in await cursor.fetchall()}
@@ -189,7 +189,7 @@ async def test_other_bytes_under_a_key_are_not_overwritten(source: str, targets:
 async def test_an_object_that_is_forgotten_meanwhile(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the rows were read, retention drops an object that they name: it had been copied before."""
+    """Retention deletes an object after the rows were read: it had been copied before."""
     objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     await _stored(objects, tmp_path)
     await objects.delete(KEYS[2])
@@ -210,7 +210,7 @@ async def test_an_object_that_is_forgotten_meanwhile(
 async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
     targets: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of a release that this one does not know is refused."""
+    """A backup of an unknown release is refused."""
     address = await fresh_database("earlier")
     await _fill(address)
     objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))

@@ -1,4 +1,4 @@
-"""The baseline is the schema of release 0.1: `release_0044.sql` is a dump of a database that its migrations made."""
+"""Baseline schema of release 0.1; `release_0044.sql` is a dump of a database that its migrations created."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -46,8 +46,8 @@ async def _schema(address: str) -> set[tuple[str, str, str, str | None]]:
 
 @pytest_asyncio.fixture
 async def released() -> AsyncIterator[str]:
-    """A database that release 0.1 migrated."""
-    await database()  # the roles that policies name
+    """Return a database of release 0.1."""
+    await database()  # creates the roles that policies name
     async with database_alone("released", migrated=False) as address:
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
             await owner.execute(DUMP.read_bytes())

@@ -1,4 +1,4 @@
-"""Output of `joinery cluster` where there is no cluster; and that nothing of a plain PostgreSQL needs one."""
+"""`joinery cluster` without a cluster, and plain PostgreSQL without cluster features."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Both sides of a connection notice soon that the other one's machine is gone."""
+"""TCP keepalives: both sides of a connection detect an unreachable peer."""
 
 import pytest
 

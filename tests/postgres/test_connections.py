@@ -1,4 +1,4 @@
-"""Nobody who holds a connection asks for another: with all of them taken, everybody would wait for themselves. None is forgotten."""
+"""Use of the connection pool: no request holds one connection while it waits for another, and none is leaked."""
 
 import asyncio
 from pathlib import Path

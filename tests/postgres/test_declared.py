@@ -1,4 +1,4 @@
-"""Methods of stores that are declared: their statement, and its parameters as the port names them."""
+"""Stores with declared methods: statements and their named parameters."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Chairs(Protocol):
 
 
 class RecordingSession:
-    """A session that records the statements and their parameters."""
+    """Session that records statements and parameters."""
 
     def __init__(self, *rows: tuple[Any, ...]) -> None:
         self.rows, self.statements = list(rows), []

@@ -1,4 +1,4 @@
-"""Who knows which secret, as connections show it."""
+"""Locks that show which process has which secret."""
 
 import pytest
 

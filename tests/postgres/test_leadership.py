@@ -1,4 +1,4 @@
-"""One process leads; waiting ones hold nothing, and take over at once when notified, and soon when not."""
+"""Leader election: standbys hold no transaction and take over immediately when notified, otherwise soon."""
 
 import asyncio
 import time
@@ -18,13 +18,13 @@ _LEADERS = "FROM pg_stat_activity WHERE application_name = 'joinery leadership' 
 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
-    """A database of its own: there is one leader in each."""
+    """Return a separate database, because each has one leader."""
     async with database_alone("leaders") as made:
         yield made
 
 
 class Candidate:
-    """Asks for the lead until it is cancelled or told to leave."""
+    """Process that applies for the lead until it is cancelled or told to resign."""
 
     def __init__(self, address: str, look: float) -> None:
         self.leads, self.leave, self.lost = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -93,7 +93,7 @@ async def test_a_standby_holds_no_vacuum_back(address: str) -> None:
 
 
 async def test_a_wait_inside_a_statement_would(address: str) -> None:
-    """What the look at vacuum is worth."""
+    """Checks that the vacuum test would detect it."""
     async with asyncio.timeout(20), await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("SELECT pg_advisory_lock(1)")
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as waiting:

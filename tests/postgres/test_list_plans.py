@@ -53,7 +53,7 @@ SORTED = 5_000
 
 
 def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
-    """Of each filter a value that many rows have, one that a single row has, the oldest, and one that none has."""
+    """Return values of a filter that many rows have, that one row has, that the oldest has, and that none has."""
     day = today.date()
     known = {
         "catalogue.list_products status": ("active", "discontinued"),
@@ -105,7 +105,7 @@ def _many(day: date, kind: str, of: int) -> str:
 
 @dataclass
 class Ground:
-    """The service on a database with one large organisation among small ones, and a session of the large one's for looking."""
+    """Service with one large organisation among small ones, and a database session of the large one."""
 
     client: Client
     tenant: Tenant
@@ -115,7 +115,7 @@ class Ground:
 
     @contextmanager
     def recorded(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Keep what is sent meanwhile."""
+        """Record the tenant statements that are executed."""
         self.sent.clear()
         execute = psycopg.AsyncCursor.execute
 
@@ -134,7 +134,9 @@ CATALOGUE = "cat_0000000000000000000001"
 
 @asynccontextmanager
 async def _filled(folder: Path) -> AsyncIterator[Ground]:
-    today = datetime.now(UTC).replace(hour=20)  # how many rows a day has so far decides how many a page looks at
+    today = datetime.now(UTC).replace(
+        hour=20
+    )  # the number of rows of the current day determines the rows that a page reads
     async with (
         database_alone("list_plans") as address,
         serving(folder, JOINERY_DATABASE_URL=address) as world,
@@ -168,7 +170,7 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Grou
 
 
 def _queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
-    """No filter, each with each of its values, and two at a time with those that differ most."""
+    """Yield queries without a filter, with each value of each filter, and with pairs of filters."""
     yield {}
     values = {name: _values(operation.id, name, today) for name in operation.query}
     for name, known in values.items():
@@ -179,7 +181,7 @@ def _queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
 
 
 async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str]) -> None:
-    """The first page, the next, and back from there."""
+    """Request the first page, the next one, and the previous one."""
     path = target(
         operation,
         {"src": build_row_id("src", 0, ground.today.date()), "whe": build_row_id("whe", 0, ground.today.date())},
@@ -197,7 +199,7 @@ async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str])
 
 
 def faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = FEW) -> list[str]:
-    """What of a plan that was carried out is not as a page of a list should be."""
+    """Return the properties of an executed plan that a page of a list must not have."""
     messages = []
     looked = 0
     for node in nodes(found):
@@ -237,7 +239,7 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
                 most = SCAN_LIMIT + ROUTINE + SORTED if narrow else ROUTINE
                 few, whole = LIMIT + 1, FEW
                 if by_days:
-                    # days with few requests may be read whole and sorted; and the log has no index for what is asked of it seldom
+                    # days with few requests may be read and sorted completely, and the log has no index for rare filters
                     most, few, whole = (
                         (2 * SCAN_LIMIT, SCAN_LIMIT, SCAN_LIMIT) if "custom" in mode else (ROWS, ROWS, SCAN_LIMIT)
                     )
@@ -247,7 +249,7 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
 
 
 async def test_walking_through_a_table_would_be_noticed(ground: Ground) -> None:
-    """A list without an index in its order, and one that reads all of its table."""
+    """Checks a list without an index in its order, and one that reads its whole table."""
     values = {"org": ground.tenant.org}
     await ground.looking.execute("SET plan_cache_mode = force_custom_plan")
     for wrong, word in {

@@ -1,4 +1,4 @@
-"""Following over PostgreSQL: connections that are cut are taken up again, and nothing is missed meanwhile."""
+"""Log following over PostgreSQL: dropped connections are restored without missing events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio
 
 @dataclass
 class Log:
-    """A log of one database with its follower running."""
+    """Log of a separate database with a running follower."""
 
     address: str
     uow: PostgresUnitOfWork
@@ -36,14 +36,14 @@ class Log:
     tenant: Tenant
 
     async def write(self, count: int = 1) -> list[str]:
-        """That many events in one transaction."""
+        """Append events in one transaction and return their IDs."""
         events = [builders.event(new_id("src")) for _ in range(count)]
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[EventLog].append(events)
         return [event.id for event in events]
 
     async def page_request(self, name: str) -> int:
-        """End the connections of that name."""
+        """Terminate the connections with that name and return their number."""
         async with await psycopg.AsyncConnection.connect(self.address, autocommit=True) as connection:
             cursor = await connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -55,7 +55,7 @@ class Log:
 
 @asynccontextmanager
 async def running(idle: float) -> AsyncIterator[Log]:
-    """A follower on a database of its own."""
+    """Run a follower on a separate database."""
     async with database_alone("listener") as address:
         pool = Pool(address, size=4)
         rendering = JsonEventRendering()
@@ -87,7 +87,7 @@ async def test_a_cut_listener_reconnects_and_misses_nothing() -> None:
                 try:
                     written += await log.write()
                     break
-                except Exception:  # the pool finds out that its connections are gone
+                except Exception:  # the pool detects that its connections are closed
                     await asyncio.sleep(0.05)
         await take()
         assert seen == written

@@ -1,4 +1,4 @@
-"""What is kept and what is dropped: days of events and deliveries, the log's floor, and what plans keep for less long."""
+"""Retention: partitions of events and deliveries, low watermark of logs, and shorter retention of plans."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ TODAY = datetime.now(UTC).date()
 
 @dataclass
 class Store:
-    """A database alone, with one organisation."""
+    """Separate database with one organisation."""
 
     pool: Pool
     uow: PostgresUnitOfWork
@@ -48,14 +48,14 @@ class Store:
     tenant: Tenant
 
     async def places(self, table: str) -> dict[str, int]:
-        """How many rows lie in each partition that has any."""
+        """Return the number of rows of each non-empty partition."""
         cursor = await self.owner.execute(f"SELECT tableoid::regclass::text, count(*) FROM {table} GROUP BY 1".encode())
         return dict(await cursor.fetchall())
 
 
 @pytest_asyncio.fixture(name="store")
 async def made_store() -> AsyncIterator[Store]:
-    """On a database of its own: partitions are everybody's."""
+    """Return a separate database, because partitions are shared by all tests."""
     async with database_alone("upkeep") as address:
         pool = Pool(address, size=2)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
@@ -174,7 +174,7 @@ async def _append_events(store: Store, number: int = 1) -> None:
 
 
 async def _redate(store: Store, day: date, hour: int = 12) -> None:
-    """Date the events that were appended last on that day."""
+    """Move the newest events to that day."""
     noon = datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
     await store.owner.execute("UPDATE events SET time = %s WHERE time > now() - interval '1 hour'", (noon,))
 
@@ -196,7 +196,7 @@ def _named(table: str, first: date, last: date) -> set[str]:
 
 
 async def test_the_first_day_has_its_partition(store: Store) -> None:
-    """Migrating makes it, before anything is written."""
+    """Migrations create it, before the first write."""
     for table in PARTITIONED_TABLES:
         assert await _partitions(store, table) == {f"{table}_default"} | _named(
             table, TODAY, TODAY + timedelta(days=DAYS_AHEAD)
@@ -260,7 +260,7 @@ async def test_days_are_those_of_utc(store: Store) -> None:
 
 
 async def test_an_event_of_a_slow_clock_takes_nothing_along(store: Store) -> None:
-    """One process was 29 days behind for a moment: what it wrote is not old, and nobody's place in the log expires."""
+    """The clock of one process was 29 days behind: its events are not old, and no position in the log expires."""
     begun = TODAY - timedelta(days=60)
     for ahead in range(0, 40, DAYS_AHEAD + 1):
         await store.maintenance.maintain_partitions(begun + timedelta(days=ahead))
@@ -288,7 +288,7 @@ async def test_an_event_of_a_slow_clock_takes_nothing_along(store: Store) -> Non
 async def test_nothing_is_dropped_when_the_clock_has_jumped(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, jump: timedelta
 ) -> None:
-    """The clock that is right stands still here: that the last purge was later or earlier is the same."""
+    """The server's clock cannot be changed here; moving the last purge has the same effect."""
 
     async def wrong(connection: object) -> date:
         return TODAY + timedelta(days=400)
@@ -316,7 +316,7 @@ async def _logs(store: Store, day: date, number: int, tenant: Tenant | None = No
 
 
 async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In batches, of those organisations alone, and over the default partition, too."""
+    """Rows are deleted in batches, of these organisations only, and in the default partition as well."""
     monkeypatch.setattr(partitions, "MAX_ROWS_PER_DELETION", 4)
     monkeypatch.setattr(maintenance, "MAX_ROWS_PER_DELETION", 4)
     registry = PostgresOrgRegistry(store.pool)
@@ -326,7 +326,7 @@ async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: 
     await registry.create(other)
     theirs = Tenant(other.id, True)
     await store.maintenance.maintain_partitions(TODAY - timedelta(days=40))
-    for back in (60, 39, 31, 30, 29, 0):  # of the 39th day there is a partition
+    for back in (60, 39, 31, 30, 29, 0):  # the 39th day has a partition
         await _logs(store, TODAY - timedelta(days=back), 9)
         await _logs(store, TODAY - timedelta(days=back), 2, theirs)
     assert await store.maintenance.purge_request_logs(TODAY) == 27
@@ -340,7 +340,7 @@ async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: 
 
 
 async def test_what_is_not_to_go_is_not_read(store: Store) -> None:
-    """Looking for what plans no longer keep costs steps of an index, however many rows there are."""
+    """The search for expired rows costs index lookups, whatever the number of rows."""
     await store.maintenance.maintain_partitions(TODAY - timedelta(days=50))
     day = TODAY - timedelta(days=50)
     registry = PostgresOrgRegistry(store.pool)
@@ -363,7 +363,7 @@ async def test_what_is_not_to_go_is_not_read(store: Store) -> None:
 
 
 async def _blocks(store: Store, name: str) -> int:
-    """How many blocks of the partition and its indexes were asked for so far."""
+    """Return the number of blocks of the partition and its indexes that were requested so far."""
     await asyncio.sleep(1.2)
     await store.owner.execute("SELECT pg_stat_force_next_flush()")
     cursor = await store.owner.execute(

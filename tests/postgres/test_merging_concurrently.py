@@ -1,4 +1,4 @@
-"""Sources are written while their items are merged and unmerged by others: what readers see is what follows from both."""
+"""Merges and undos concurrent with writes of sources: documents follow from both."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ async def backend() -> AsyncIterator[Backend]:
 
 
 async def _write(shop: MergedCatalogue, number: int) -> None:
-    """One source says something new again and again."""
+    """Change products of one source repeatedly."""
     dice, source = random.Random(number), shop.sources[number]
     keys = [product.key for product in shop.products if product.source == source.id]
     for turn in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""How migrations are applied: one by one, outside transactions where they say so, and what they declare of compatibility."""
+"""Application of migrations: order, transactions, and declared compatibility."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def _with(monkeypatch: pytest.MonkeyPatch, *scripts: tuple[str, str]) -> None:
 
 
 def test_every_migration_leaves_the_last_release_working() -> None:
-    """Contract a release after expanding: raise this with the release that no longer needs what goes."""
+    """Contract a release after expanding: raise the number with the release that no longer needs the removed parts."""
     assert {
         name: find_oldest_schema(name, script)
         for name, script in load_migrations()

@@ -1,4 +1,4 @@
-"""What a connection has noted of a log is true only of the database that it is connected to."""
+"""Terms of a log that a connection caches, which are valid only for its database."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ async def _append(uow: PostgresUnitOfWork) -> str:
 
 
 async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
-    """Its connections were cut: what they remembered is gone with them, and nothing that is appended now is overlooked."""
+    """The restore closes connections and with them their caches, so new events are recorded again."""
     async with database_alone("noted") as address:
         pool = Pool(address, size=1)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
@@ -49,7 +49,7 @@ async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
                 while len(made) < 2:
                     try:
                         made.append(await _append(uow))
-                    except Exception:  # the pool finds out that its connections are gone
+                    except Exception:  # the pool detects that its connections are closed
                         await asyncio.sleep(0.05)
             bounds = (await reader.query_bounds([TENANT]))[TENANT]
             page = await reader.read_page(LogView.own(TENANT), BEGINNING, bounds.end, 10, WANTED)
@@ -59,7 +59,7 @@ async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
 
 
 async def test_a_connection_notes_a_type_once_in_a_block() -> None:
-    """A row for each of hundreds of events, and no statement for the others."""
+    """Hundreds of events need one row; the others need no statement."""
     async with database_alone("noting") as address:
         pool = Pool(address, size=1)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())

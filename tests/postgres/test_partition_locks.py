@@ -1,4 +1,4 @@
-"""Days are made and dropped while somebody reads everything for long, as a dump does: nobody else waits for it."""
+"""Creation and deletion of partitions during a long read such as a dump: no other session waits."""
 
 import asyncio
 import random
@@ -39,7 +39,7 @@ TODAY = datetime.now(UTC).date()
 
 @dataclass
 class Place:
-    """A database alone, and who writes and reads there."""
+    """Separate database with a tenant that reads and writes."""
 
     address: str
     pool: Pool
@@ -50,11 +50,11 @@ class Place:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def tick(self, day: date) -> None:
-        """What the scheduler does."""
+        """Maintain the partitions as the scheduler does."""
         await PostgresMaintenance(self.pool).maintain_partitions(day)
 
     async def use(self) -> None:
-        """Write to and read from all three tables until told to stop, and keep the longest time that took."""
+        """Write to and read from the partitioned tables until `stop` is set, and record the longest round."""
         endpoint = builders.endpoint()
         while not self.stop.is_set():
             begun = time.monotonic()
@@ -72,13 +72,13 @@ class Place:
             await asyncio.sleep(0.005)
 
     async def days(self, table: str) -> set[str]:
-        """The partitions that there are."""
+        """Return the partitions of the table."""
         async with self.pool.connect_as_owner() as link:
             return set((await partitions.list_partitions(link.driver_connection, table)).values())
 
     @asynccontextmanager
     async def dump(self) -> AsyncIterator[None]:
-        """A transaction that has read every table and stays open."""
+        """Hold a transaction that has read every table, as a dump does."""
         async with await psycopg.AsyncConnection.connect(self.address) as reader:
             await reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor = await reader.execute(
@@ -92,7 +92,6 @@ class Place:
 
 @pytest_asyncio.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.soak)])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
-    """On the embedded server and on the machine's own."""
     if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
     async with database_alone("days", await database(request.param)) as address:
@@ -159,7 +158,7 @@ async def test_two_at_once_make_each_day_once(place: Place, caplog: pytest.LogCa
 
 @pytest.mark.soak
 async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ticks are missed, held up by dumps, and rows are misdated; all the while tables keep to their size."""
+    """Ticks are missed or blocked by dumps, and rows are misdated; the number of partitions stays bounded."""
     monkeypatch.setattr(partitions, "LOCK_PAUSE_SECONDS", 0.0)
     dice = random.Random(7)
     sink = PostgresRequestLogSink(place.pool)

@@ -1,4 +1,4 @@
-"""Statements that must stay quick on tables that nobody has analysed yet: just after a first load."""
+"""Statements on tables without statistics, as after a first load."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ SOURCES, PRODUCTS, VARIANTS = 3, 250, 2
 
 @asynccontextmanager
 async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
-    """A database just filled, and one of its sources."""
+    """Yield a newly filled database and one of its sources."""
     async with database_alone("plans") as address:
         pool = Pool(address, size=2)
         try:
@@ -45,7 +45,7 @@ async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
 
 @pytest.mark.parametrize("stream", ["catalogue", "stock"])
 async def test_what_is_stated_is_found_without_walking_everything(stream: str) -> None:
-    """The shrink guard asks this for each chunk: joined the wrong way round it takes the third power of the rows."""
+    """The removal limit checks this for each chunk: a wrong join order costs the third power of the rows."""
     async with loaded() as (uow, tenant, source), uow.begin_reading(tenant) as tx:
         keys = [f"P{n}" + ("" if stream == "catalogue" else "-0") for n in range(0, PRODUCTS, 2)]
         async with asyncio.timeout(5):

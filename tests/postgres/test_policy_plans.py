@@ -1,4 +1,4 @@
-"""What policies leave the planner: the estimates of the statement alone, and nothing to compute for each row."""
+"""Plans under row-level security: estimates of the statement alone, and no computation for each row."""
 
 import json
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ _PAGE = "SELECT id FROM offers WHERE org = %s AND livemode = %s ORDER BY id DESC
 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
-    """A database with many offers of one organisation among those of others, analysed."""
+    """Return a database with many offers of one organisation among those of others, analysed."""
     async with database_alone("policy_plans") as made:
         async with await psycopg.AsyncConnection.connect(made, autocommit=True) as owner:
             await owner.execute(_FILL, (OWN, OWN + OTHERS))

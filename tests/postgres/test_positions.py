@@ -1,4 +1,4 @@
-"""The event logs' guarantee: positions without gaps in the order of commits, nothing appears before what is visible."""
+"""Guarantee of event logs: gapless positions in commit order; no event appears before a visible one."""
 
 import asyncio
 import random
@@ -29,11 +29,11 @@ ROLLED_BACK = 0.05
 
 
 class RolledBack(Exception):
-    """Ends a writer's transaction."""
+    """Exception that rolls a transaction back."""
 
 
 class Writers:
-    """Tasks that change sources and tell so, as everything that appends events does: the subject locked first."""
+    """Tasks that change sources and append events, with the subject locked first."""
 
     def __init__(self, uow: UnitOfWork, tenant: Tenant, sources: list[str]) -> None:
         self._uow, self._tenant, self._sources = uow, tenant, sources
@@ -41,7 +41,7 @@ class Writers:
         self.undone = 0
 
     async def write(self, seed: int, until: float) -> None:
-        """Until that time of the loop's clock."""
+        """Write until that time of the loop's clock."""
         dice, clock = random.Random(seed), asyncio.get_running_loop().time
         while clock() < until:
             try:
@@ -69,14 +69,14 @@ class Writers:
 
 
 class Witness:
-    """Reads on from where it was, up to the end that the log has told."""
+    """Reader that follows the log up to its current end."""
 
     def __init__(self, address: str, events: EventReader, log: Tenant) -> None:
         self._address, self._events, self._log = address, events, log
         self.seen: list[tuple[int, str, int]] = []
 
     async def follow(self, writing: "asyncio.Future[Any]") -> None:
-        """Until the writers are done, and once more."""
+        """Read until the writers are done, and once more."""
         reached, epochs = 0, set[int]()
         async with await psycopg.AsyncConnection.connect(self._address, autocommit=True) as connection:
             while True:
@@ -137,7 +137,7 @@ async def _stored(address: str, org: str, *, live_only: bool = False) -> list[tu
 
 
 async def test_positions_are_taken_when_everything_else_is_done() -> None:
-    """Whoever has appended, and goes on working, keeps nobody of the same log from appending and committing."""
+    """A transaction that has appended and continues does not block others of the same log."""
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
         async with asyncio.timeout(20):
@@ -155,7 +155,7 @@ async def test_positions_are_taken_when_everything_else_is_done() -> None:
 
 
 async def test_a_writer_that_is_about_to_commit_holds_up_its_own_log_alone() -> None:
-    """Its row of the log is locked from there on; others' are not, nor is that of its sandbox."""
+    """From here on its row of the log is locked; other logs, including its test mode's, are not."""
     async with postgres_backend() as backend:
         tenant, other = await backend.tenant(), await backend.tenant()
         for log in (tenant, other, Tenant(tenant.org, False)):
@@ -222,7 +222,7 @@ async def _append(backend: Backend, log: Tenant) -> None:
 
 
 async def test_who_stands_behind_an_event_of_a_wrong_clock_hears_what_follows() -> None:
-    """The days behind a position are found by its time: of a server whose clock was ahead, and is right again, too."""
+    """The partitions after a position are found by its time, also after the server's clock was ahead."""
     async with postgres_backend() as backend:
         log = await backend.tenant()
         await _append(backend, log)

@@ -1,4 +1,4 @@
-"""Who may do what in the database: table by table, and nothing beyond it."""
+"""Database privileges of each role, table by table."""
 
 import json
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ from tests.tenancy.world import serving
 
 pytestmark = pytest.mark.asyncio
 
-# S, I, U, D: select, insert, update, delete; of columns alone as `U(api_version)`.
+# S, I, U, D: select, insert, update, delete; of single columns as `U(api_version)`.
 EXPECTED = {
     "api_keys": "S",
     "audit_entries": "SI",
@@ -170,7 +170,7 @@ FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN (
 
 @pytest_asyncio.fixture(params=["embedded", "server"])
 async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A migrated database, on the embedded server and on the machine's own; its days were made."""
+    """Return a migrated database with its partitions, on the embedded server and on the local one."""
     if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
     async with database_alone("rights", await database(request.param)) as made:
@@ -254,7 +254,7 @@ async def test_migrating_again_revokes_privileges_granted_since(address: str) ->
 
 
 async def test_a_tenants_connection_never_spans_tenants(address: str) -> None:
-    """Whatever the settings say: of joinery_app the policies know no wildcard, and it is no member of the other role."""
+    """Whatever the settings: policies of joinery_app have no wildcard, and it is no member of the other role."""
     await _rows_of_two(address)
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(APP)))
@@ -284,7 +284,7 @@ async def test_what_spans_tenants_sees_them_all(address: str) -> None:
 
 
 async def test_an_owner_whom_policies_bind_sees_every_row(address: str) -> None:
-    """Also the next one: a table that was made over to somebody is seen by whoever has it when it is migrated."""
+    """Applies also to the next owner: a new owner sees the rows after its migration."""
     owner = sql.Identifier(f"owner_of_{urlsplit(address).path[1:]}")
     await _rows_of_two(address)
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:

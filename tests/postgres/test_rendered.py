@@ -1,4 +1,4 @@
-"""Statements with optional lines, and that every list's statement is one that PostgreSQL takes, whatever is kept of it."""
+"""Statements with optional lines, in every combination, as PostgreSQL accepts them."""
 
 from dataclasses import make_dataclass
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Processes whose database login does not own the schema: members of the roles, and nothing else."""
+"""Processes whose database login is a member of the roles but does not own the schema."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ LOGIN = "joinery_run"
 
 @pytest.fixture
 def owned(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    """A stage whose processes log in as joinery_run, and the scheduler's upkeep as the owner."""
+    """Yield a stage whose processes log in as joinery_run, with migrations and maintenance as the owner."""
     owner = asyncio.run(fresh_database("separate"))
     with psycopg.connect(owner, autocommit=True) as connection:
         if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).fetchone() is None:
@@ -61,7 +61,7 @@ def test_the_service_works_without_owning_its_schema(owned: ServiceProcesses) ->
 
 
 def test_an_owner_that_administers_the_roles_works_as_them() -> None:
-    """So has PostgreSQL whoever makes a role, from 16 on."""
+    """PostgreSQL makes the creator of a role its administrator from version 16 on."""
     owner = asyncio.run(fresh_database("maker", migrated=False))
     login = "joinery_maker"
     own = sql.Identifier(login)
@@ -128,7 +128,7 @@ def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(owned:
 
 @pytest.fixture
 def logins() -> Iterator[tuple[str, str]]:
-    """Addresses of an owner that creates no roles, and of a login that lacks joinery_operator."""
+    """Yield addresses of an owner that creates no roles, and of a login without joinery_operator."""
     database = asyncio.run(fresh_database("operator"))
     names = ("joinery_plain_owner", "joinery_plain_run")
     with psycopg.connect(database, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""Workers share the endpoints out among them by locks of their sessions."""
+"""Distribution of endpoints among workers by session locks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ MANY = 8
 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
-    """A database of its own: locks are seen by everybody in one."""
+    """Return a separate database, because its locks are visible to all sessions."""
     async with database_alone("shards") as made:
         yield made
 
@@ -70,7 +70,7 @@ async def test_whoever_lost_its_locks_records_nothing(address: str) -> None:
 
 
 async def test_a_failed_record_leaves_nothing_that_fails_the_next(address: str) -> None:
-    """What the transaction of the first attempt made (a staging table) is gone with it."""
+    """The rollback of the first attempt also removes its staging table."""
     pool = Pool(address)
     shards = PostgresShards(pool, MANY)
     log = PostgresDeliveryStore(pool, shards, SystemClock())

@@ -1,4 +1,4 @@
-"""A page that looked at as much as it may ends before it is full, and the next goes on there: none is missed, none comes twice."""
+"""Pages that end at the scan limit before they are full: the next page continues without gaps or duplicates."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ Reading = Callable[[], Any]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def reading() -> AsyncIterator[Reading]:
-    """An organisation with more rows than a page may look at; the oldest tenth of offers and products changed yesterday."""
+    """Return an organisation with more rows than a page scans; the oldest tenth changed yesterday."""
     async with database_alone("short_pages") as address, await connect(address, "filling") as owner:
         pool = Pool(address, size=2)
         try:
@@ -55,7 +55,7 @@ async def reading() -> AsyncIterator[Reading]:
 async def _walked(
     page: Callable[[PageRequest], Awaitable[Page[Any]]], first: PageRequest, key: Callable[[Any], str]
 ) -> tuple[list[str], int]:
-    """The keys of all pages' items in the order of the walk, and how many pages ended before they were full."""
+    """Return the keys of all pages' items in order, and the number of pages that ended early."""
     found: list[str] = []
     short = 0
     request: PageRequest | None = first
@@ -82,7 +82,7 @@ async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwa
 
 
 async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
-    """Every product is of that category; of what is walked along each is looked up for the moment of its change."""
+    """Every product has the category; the scan looks up the time of change of each."""
     products = ROWS // 5
     wanted = [build_row_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
     filter = ProductFilter(category=CATEGORIES[0], updated_since=YESTERDAY, status="active")
@@ -102,7 +102,7 @@ async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
 async def test_codes_that_more_have_than_are_gathered(
     reading: Reading, codes: dict[str, list[str]], backwards: bool
 ) -> None:
-    """Every fourth variant has the GTIN, every third the MPN: offers and products are walked past."""
+    """Every fourth variant has the GTIN, every third the MPN; products and offers are scanned in order."""
     variants = [n for n in range(ROWS // 2) if n % 4 == 0 and (n % 3 == 0 or "mpn" not in codes)]
     assert len(variants) > (2_000 if "mpn" not in codes else 1_000)
     offers = [build_row_id("ofr", n, NOW.date(), ROWS) for n in range(ROWS) if n // 2 in set(variants)]

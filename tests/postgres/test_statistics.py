@@ -1,4 +1,4 @@
-"""Statistics of tables for the planner: analysed again when a good part has changed, and every organisation counts as the largest."""
+"""Planner statistics: renewed after many changes, and taken for the largest organisation."""
 
 import asyncio
 from typing import Any
@@ -22,14 +22,14 @@ _LOOKED = "SELECT relname FROM pg_stat_user_tables WHERE analyze_count > %s"
 
 
 async def _add(owner: psycopg.AsyncConnection[Any], label: str, rows: int) -> None:
-    """Add offers, and have the server count them as changed at once."""
+    """Add offers and flush the server's change counters."""
     await psycopg.AsyncClientCursor(owner).execute(_OFFERS, (label, label, rows))
     await owner.execute("SELECT pg_stat_force_next_flush()")
     await owner.execute("SELECT 1")
 
 
 async def _looked_at(owner: psycopg.AsyncConnection[Any], more_than: int) -> set[str]:
-    """The tables that have been looked at more often than that."""
+    """Return the tables that were analysed more often than that."""
     await asyncio.sleep(0.3)
     await owner.execute("SELECT pg_stat_clear_snapshot()")
     return {name for (name,) in await (await owner.execute(_LOOKED, (more_than,))).fetchall()}
@@ -55,7 +55,7 @@ async def test_only_tables_with_many_changes_are_analysed_again() -> None:
 
 
 async def test_plans_are_made_for_the_largest_organisation() -> None:
-    """Of every tenant's table, those of days to come, too."""
+    """Applies to every tenant table, including future partitions."""
     async with database_alone("largest") as address, await connect(address, "test") as owner:
         await create_partitions(owner, (await _today(owner)))
         cursor = await owner.execute(

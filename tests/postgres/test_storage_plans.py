@@ -1,4 +1,4 @@
-"""Who needs a snapshot is looked up by index: walked through, it would cost each sweep all runs there ever were."""
+"""Index use of the queries for unneeded snapshots: a full scan would cost each sweep all runs."""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ GIVEN = {
 
 
 def _walked(plan: Any) -> set[str]:
-    """The tables that the plan reads from end to end."""
+    """Return the tables that the plan scans sequentially."""
     found = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
     return found.union(*(_walked(part) for part in plan.get("Plans", ())))
 

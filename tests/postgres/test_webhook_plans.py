@@ -1,4 +1,4 @@
-"""Few deliveries are open or have failed: statements that look for these find them by their partial indexes, once planned."""
+"""Use of partial indexes by prepared statements for open and failed deliveries."""
 
 import json
 from typing import Any

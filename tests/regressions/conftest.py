@@ -1,4 +1,4 @@
-"""The backends of the contract suites, and the two servers of the topology suite."""
+"""Fixtures of the contract and topology suites."""
 
 from tests.contract.conftest import backend, tenant, uow
 from tests.topology.conftest import servers

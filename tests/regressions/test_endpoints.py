@@ -1,4 +1,4 @@
-"""Where an endpoint begins in the network's log."""
+"""Start position of an endpoint in the network log."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a filtered look reads of a long log, over as many days as are kept."""
+"""Rows that a filtered read scans in a log over all retained days."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ ROWS = 300_000
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[Pool]:
-    """A log of 300,000 events of 700 bytes over 30 days, analysed."""
+    """Yield a log of 300,000 events of 700 bytes over 30 days, analysed."""
     async with database_alone("filtered_plans") as address:
         pool = Pool(address, size=2)
         try:

@@ -1,4 +1,4 @@
-"""Lists that once missed something: each test states what is expected."""
+"""Lists that omitted rows: each test states what is expected."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
-    """A page looks at 10 rows instead of some thousand, at 3 before it counts, and counts filters up to 3 instead of 500."""
+    """Lower the limits: 10 rows scanned per page instead of thousands, 3 before counting, and counts up to 3 instead of 500."""
     monkeypatch.setattr(catalogue_query, "_MAX_SORTED_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNT_LIMIT", 3)
     monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._load_statements_with_limits(10, 10))
@@ -25,7 +25,7 @@ def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
 
 
 async def walk(fetch: Any, limit: int) -> list[Any]:
-    """Everything, page by page; pages may be short."""
+    """Read all pages, which may be short."""
     found, key = [], None
     while True:
         page = await fetch(PageRequest(limit, key))
@@ -36,7 +36,7 @@ async def walk(fetch: Any, limit: int) -> list[Any]:
 
 
 def made(count: int, first: int, title: str, brand: str, sku: str | None = None) -> list[Any]:
-    """Products that were made one after the other."""
+    """Return products created one after the other."""
     products = []
     for number in range(first, first + count):
         product = builders.product(SOURCES[0], "cat_1", f"k{number}", data={"title": title, "brand": brand})

@@ -1,4 +1,4 @@
-"""What once broke the logs: each test states what is expected."""
+"""Defects of event logs: each test states what is expected."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +37,7 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
     that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
     """
     await written(backend, tenant, 3)
-    async with backend.pool.connect_as_owner() as link:  # as a server writes whose clock is two days ahead
+    async with backend.pool.connect_as_owner() as link:  # written by a server whose clock is two days ahead
         ahead = datetime.now(UTC) + timedelta(days=2)
         for table in ("events", "event_logs"):
             await link.cursor.execute(f"UPDATE {table} SET time = %s WHERE org = %s", (ahead, tenant.org))

@@ -1,4 +1,4 @@
-"""A tenant that was moved, in queries across tenants: its routes are remembered, and nothing raises."""
+"""Queries across tenants after a tenant was moved while its cached route is outdated."""
 
 import pytest
 
@@ -56,7 +56,7 @@ async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
         tailer = LogTailer(reader, JsonEventRendering(), MemorySignals())
         service = ChangesService(reader, tailer)
         at = await service.find_end(HERE)
-        other = Pool(servers.all[0].conninfo, size=3, placement=servers)  # whoever writes is another process
+        other = Pool(servers.all[0].conninfo, size=3, placement=servers)  # the writer is another process
         await servers.move(HERE.org, 1)
         await written(other, 1)
         await other.close()
@@ -86,7 +86,9 @@ async def test_a_move_begins_no_epoch(servers: Servers) -> None:
         service = ChangesService(reader, LogTailer(reader, JsonEventRendering(), MemorySignals()))
         await service.find_end(HERE)
         await servers.move(HERE.org, 1)
-        async with pool.connect_as_owner(servers.all[0]) as link:  # the shard is still there, and here.<table> names it
+        async with pool.connect_as_owner(
+            servers.all[0]
+        ) as link:  # the shard still exists, and here.<table> is its name
             cursor = await link.cursor.execute(
                 "SELECT tablename, policyname FROM pg_policies WHERE policyname LIKE 'hidden_%%'", {}
             )

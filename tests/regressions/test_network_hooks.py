@@ -1,4 +1,4 @@
-"""Webhooks of a licensed endpoint when the network's node alone went back (a promoted replica that lacked the last transactions)."""
+"""Webhooks of a licensed endpoint after the network's node alone went back in time (a promoted, lagging replica)."""
 
 import asyncio
 
@@ -19,12 +19,11 @@ NETWORK = get_network_tenant(True)
 
 @pytest_asyncio.fixture
 async def desk(backend: Backend, tenant: Tenant) -> Desk:
-    """A tenant's desk."""
     return Desk(backend, tenant)
 
 
 async def goes_back(backend: Backend, first: int, *owners: Tenant) -> None:
-    """The network's log loses its events from there on, and with them where the owners were; an epoch begins."""
+    """Delete the network log's events from there on and the owners' checkpoints, and begin an epoch."""
     bounds = await bounds_of(backend, NETWORK)
     await delete_events(backend.pool, NETWORK, first)
     async with backend.pool.connect_as_owner() as link:
@@ -46,7 +45,7 @@ async def test_a_new_event_where_another_one_was_delivered(desk: Desk) -> None:
     first, second = await backend.tenant(), await backend.tenant()
     for owner in (first, second):
         await grant_licence(backend.pool, owner, f"cat_{owner.org}", desk.tenant.org)
-    await published(backend, first, f"cat_{first.org}")  # so that the log has an epoch
+    await published(backend, first, f"cat_{first.org}")  # creates the log's epoch
     await relay(backend, first)
     endpoint = await desk.endpoint()
     start = (await bounds_of(backend, NETWORK)).last
@@ -123,7 +122,7 @@ async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
         await relay(backend, other)
         await asyncio.sleep(3)
         queue = deliverer._queues[desk.tenant, endpoint.id]
-        queue._progress[True].open_positions.discard(range(start + 1, start + 10))  # these attempts end well
+        queue._progress[True].open_positions.discard(range(start + 1, start + 10))  # these attempts succeed
         end = (await bounds_of(backend, NETWORK)).last
         delivered = queue.delivered_up_to.network
         assert delivered.position <= end, (delivered, end)

@@ -1,4 +1,4 @@
-"""What once broke the relay and the followers of the network's log: each test states what is expected."""
+"""Defects of the relay and the followers of the network log: each test states what is expected."""
 
 import asyncio
 from typing import Any
@@ -81,7 +81,7 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
         await log.write(6, owner, catalogue="cat_1", is_published=True)
         await log.relay_events()
         lost = FeedPosition(end.own, LogPosition(end.network.epoch, 6))
-        await log.service.find_end(log.tenant)  # anybody's request: the end of the own log is known
+        await log.service.find_end(log.tenant)  # a request that caches the end of the tenant's log
         from domain.changes.model import EventFilter
 
         with pytest.raises(CursorExpired):

@@ -1,4 +1,4 @@
-"""Another server than wrote the logs, noticed by many at once."""
+"""Replacement of the log server, noticed by many processes at once."""
 
 import asyncio
 from typing import Any

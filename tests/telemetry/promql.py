@@ -24,14 +24,14 @@ _TOKEN = re.compile(
 
 @dataclass
 class Exposition:
-    """What is shown: by each sample's name its labels with their values."""
+    """Exposed metrics: labels and their values by sample name."""
 
     series: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
 
 
 def exposition(texts: Sequence[str]) -> Exposition:
-    """What these texts show together."""
+    """Parse the texts of several processes into one exposition."""
     shown = Exposition()
     for text in texts:
         for family in text_string_to_metric_families(text):
@@ -45,7 +45,7 @@ def exposition(texts: Sequence[str]) -> Exposition:
 
 @dataclass
 class Selector:
-    """A metric with its matchers (label, operator, value), and whether a range of it is selected."""
+    """Metric with its matchers (label, operator, value), and whether a range of it is selected."""
 
     metric: str
     matchers: list[tuple[str, str, str]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Selector:
 
 @dataclass
 class Query:
-    """What an expression names: metrics, and the labels by which it groups them."""
+    """Metrics that an expression selects, and the labels by which it groups them."""
 
     selectors: list[Selector] = field(default_factory=list)
     grouped: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def parsed(text: str) -> Query:
-    """What the expression names. Raises ValueError for what is not understood."""
+    """Parse the expression; raises ValueError for unsupported syntax."""
     tokens, query, depth, place = [*_tokens(text), ("end", "")], Query(), 0, 0
     while tokens[place][0] != "end":
         kind, token = tokens[place]
@@ -127,7 +127,7 @@ def _selector(metric: str, tokens: Sequence[tuple[str, str]], place: int, query:
 
 
 def faults(text: str, shown: Exposition, words: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return what of the expression is not shown; `words` are further values of labels."""
+    """Return the parts of the expression that are not exposed; `words` are further values of labels."""
     query = parsed(text)
     problems, known = [], set(SCRAPED)
     for one in query.selectors:

@@ -1,4 +1,4 @@
-"""What `deploy/` ships for Prometheus and Grafana."""
+"""Prometheus rules and Grafana panels in `deploy/`."""
 
 import json
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def rules() -> list[dict[str, Any]]:
-    """Every alert."""
+    """Return all alerts."""
     whole = yaml.safe_load((DEPLOY / "prometheus" / "joinery.rules.yml").read_text("utf-8"))
     return [rule for group in whole["groups"] for rule in group["rules"]]
 
 
 def panels() -> list[dict[str, Any]]:
-    """Every panel that shows something."""
+    """Return all panels with queries."""
     whole = json.loads((DEPLOY / "grafana" / "joinery.json").read_text("utf-8"))
     return [panel for panel in whole["panels"] if panel["type"] != "row"]
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Where each stands, and the expression."""
+    """Yield the place and the expression of each query."""
     for rule in rules():
         yield rule["alert"], rule["expr"]
     for panel in panels():

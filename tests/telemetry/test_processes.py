@@ -1,4 +1,4 @@
-"""One request's way through the service's real processes, as a collector and Prometheus see it."""
+"""Trace and metrics of a request through the service's processes, as a collector and Prometheus receive them."""
 
 import asyncio
 import re
@@ -46,7 +46,7 @@ SECRETS = ("of-the-receiver", "what-i-look-for")
 
 @dataclass
 class Watched:
-    """Processes that have done one of everything, and whoever watches them."""
+    """Service that has processed one request of each kind, with its collector and metrics."""
 
     stage: ServiceProcesses
     collector: Collector
@@ -94,7 +94,7 @@ def _waiting(port: int) -> str | None:
 
 
 def _let_wait(stage: ServiceProcesses) -> None:
-    """A job that is due, of a run that there is not: the worker will find out."""
+    """Queue a due job of a run that does not exist."""
     tenant = stage.create_organisation().tenant
 
     async def add(container: Dependencies) -> None:
@@ -209,7 +209,7 @@ def test_no_figure_is_of_one_tenant(watched: Watched) -> None:
 
 
 def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
-    """By a panel or a rule: what nobody looks at need not be counted."""
+    """By a panel or a rule: a metric that is never shown need not be counted."""
     queried = " ".join(query for _, query in queries())
     ours = {
         re.sub("_(total|bucket|sum|count|created)$", "", name)

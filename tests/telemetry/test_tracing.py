@@ -1,4 +1,4 @@
-"""Spans, alike in memory and on their way to a collector; figures as the collector hears them; collectors that hang."""
+"""Spans in memory and over OTLP, exported metrics, and unresponsive collectors."""
 
 import asyncio
 import re
@@ -121,7 +121,7 @@ def test_an_unsampled_span_is_not_exported_but_propagated(way: tuple[Tracing, Se
 
 
 async def _many(tracing: Tracing, count: int) -> float:
-    """The longest of so many spans, in seconds, and of the loop's turns between them."""
+    """Return the longest of `count` spans in seconds, including the loop's iterations between them."""
     longest = 0.0
     for _ in range(count):
         began = time.perf_counter()
@@ -135,7 +135,7 @@ async def _many(tracing: Tracing, count: int) -> float:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("trouble", ["hangs", "gone"])
 async def test_a_failing_collector_delays_nothing(trouble: str, caplog: pytest.LogCaptureFixture) -> None:
-    """More spans than the queue takes; a span that waited for the collector would take seconds."""
+    """More spans than the queue holds; a span that waited for the collector would take seconds."""
     with run_collector() as collector:
         collector.hangs.set()
         url = collector.url if trouble == "hangs" else "http://127.0.0.1:9"
@@ -179,7 +179,7 @@ def test_exported_figures_equal_the_metrics() -> None:
 
 
 def test_nothing_is_imported_without_a_collector() -> None:
-    """Modules name OpenTelemetry nowhere but in its adapter, and the adapter nowhere but inside a function."""
+    """Only the adapter imports OpenTelemetry, and only functions import the adapter."""
     named = re.compile(r"^(?:from|import) (?:adapters\.otlp|opentelemetry)", re.MULTILINE)
     layers = [
         path

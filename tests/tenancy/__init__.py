@@ -1,1 +1,1 @@
-"""Nobody sees, changes or guesses what belongs to another organisation, or to the other mode."""
+"""Isolation of organisations and modes."""

@@ -1,4 +1,4 @@
-"""The application that the tests of a module share; each makes organisations of its own."""
+"""Application that the tests of a module share; each test creates its own organisations."""
 
 from collections.abc import AsyncIterator
 
@@ -10,6 +10,5 @@ from tests.tenancy.world import World, serving
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """A serving application on PostgreSQL."""
     async with serving(tmp_path_factory.mktemp("world")) as made:
         yield made

@@ -1,4 +1,4 @@
-"""The database's own tables, and rows for every tenant's table made from their column types alone."""
+"""Tables of the database, and rows for every tenant table from its column types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attnotnull
 
 @dataclass(frozen=True, slots=True)
 class TenantTable:
-    """A table with the column `org`. `open` means that the processes' role has any right on it."""
+    """Table with the column `org`; `is_accessible` if the processes' role has any privilege on it."""
 
     name: str
     secured: bool
@@ -59,7 +59,7 @@ class TenantTable:
 
 
 async def tenant_tables(owner: psycopg.AsyncConnection[Any]) -> list[TenantTable]:
-    """Every one that there is, partitions included."""
+    """Return all tenant tables, including partitions."""
     cursor = await owner.execute(_TABLES, {"role": ROLE})
     return [TenantTable(*row) for row in await cursor.fetchall()]
 
@@ -72,7 +72,7 @@ async def filled(
     n: int,
     changes: Mapping[str, str] | None = None,
 ) -> None:
-    """Add a row of that tenant; `changes` are expressions of columns that are to be otherwise."""
+    """Insert a row of the tenant; `changes` are SQL expressions by column."""
     values: dict[str, str] = {}
     for column, kind in await _columns(owner, table.name):
         values[column] = _CHECKED.get((table.name, column)) or _BY_TYPE[kind].format(n=n)

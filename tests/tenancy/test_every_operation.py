@@ -1,4 +1,4 @@
-"""What holds for every row of the operation table, whatever it does: nothing here knows one of them by name."""
+"""Properties of every row of the operation table, without knowledge of a particular operation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,12 +23,12 @@ LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "
 
 
 async def furnished(world: World, livemode: bool = False) -> Tenancy:
-    """One tenant with one of everything."""
+    """Create a tenant in test mode by default, with one resource of each type."""
     return await world.furnished(await world.organisation(), livemode)
 
 
 def fits(answer: Answer, described: Mapping[str, Any], name: str) -> None:
-    """The answer's body is as it is described."""
+    """Check the response body against its schema."""
     faults = [
         f"{'.'.join(map(str, e.path))}: {e.message}"
         for e in Draft202012Validator(dict(described)).iter_errors(answer.json())

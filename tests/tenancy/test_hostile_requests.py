@@ -1,4 +1,4 @@
-"""Requests whose headers, parameters and bodies hold what no honest client sends: refused, and never a fault of the service."""
+"""Requests with hostile headers, parameters and bodies: refused without an internal error."""
 
 import asyncio
 import itertools
@@ -100,7 +100,7 @@ MOST = 4
 
 @dataclass(frozen=True)
 class Route:
-    """Where requests go, and which parameters are known there; `form` takes them in its body."""
+    """Target of requests with its known parameters; a `form` takes them in its body."""
 
     method: str
     path: str
@@ -111,7 +111,7 @@ class Route:
 
 @dataclass
 class Stage:
-    """Whoever sends: a client with a key, and one with a person's session."""
+    """Sender of requests, with an API key or a person's session."""
 
     world: World
     mine: Tenancy
@@ -159,7 +159,7 @@ async def _staged(world: World) -> Stage:
 
 @efforts(examples=MOST, parts=8)
 async def test_headers_and_parameters(tmp_path: Path, caplog: pytest.LogCaptureFixture, effort: Effort) -> None:
-    """Every route meets some pairs of name and value, and every pair some routes; in the long form every route every pair."""
+    """Each route gets some pairs of name and value, and each pair some routes; the long form combines all."""
     async with serving(tmp_path) as world:
         stage = await _staged(world)
         most = MOST if effort.seconds is None else None

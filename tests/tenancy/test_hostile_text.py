@@ -1,4 +1,4 @@
-"""Text of any kind, wherever a request may hold it, on every operation: refused or kept, never an error of the service."""
+"""Hostile text in every part of a request, on every operation: refused or stored, without an internal error."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ HOSTILE = (
 
 
 class Unlimited:
-    """Limits that never end."""
+    """Rate limits that always allow."""
 
     async def take_token(self, limit: RateLimitBucket) -> TakeResult:
         return TakeResult(True, 1, 0.0, 0.0)
@@ -34,14 +34,14 @@ class Unlimited:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """A serving application on PostgreSQL, without budgets."""
+    """Yield an application without rate limits."""
     folder = tmp_path_factory.mktemp("world")
     async with serving(folder, lambda container: container.__setitem__(RateLimits, Unlimited())) as made:
         yield made
 
 
 def cursors_of(given: str) -> list[str]:
-    """Texts that are no cursors, some made from one that is; percent-encoded."""
+    """Return percent-encoded texts that are no valid cursors, some derived from a valid one."""
     other = base64.urlsafe_b64encode(json.dumps({"id": "prod_1"}).encode()).decode()
     made = [*HOSTILE, "", "=", "A===", other, base64.urlsafe_b64encode(b"\0" * 40).decode(), "A" * 1025, "%41" * 2500]
     if given:

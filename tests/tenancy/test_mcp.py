@@ -1,4 +1,4 @@
-"""Every tool over MCP on PostgreSQL, with one of everything there: the client holds each answer to the tool's schema."""
+"""Every MCP tool on PostgreSQL; the client validates each response against the tool's schema."""
 
 from typing import Any
 

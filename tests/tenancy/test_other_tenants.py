@@ -1,4 +1,4 @@
-"""Another organisation's id, and another mode's, answers byte for byte like one that nobody has."""
+"""IDs of another organisation or mode: the response equals that to an unknown ID, byte for byte."""
 
 import asyncio
 import json
@@ -21,13 +21,13 @@ OWN_TO_THE_REQUEST = {"request-id", "date", "ratelimit"}
 
 
 async def four(world: World) -> list[Tenancy]:
-    """Two organisations in both modes."""
+    """Create two organisations in both modes."""
     organisations = [await world.organisation() for _ in range(2)]
     return [await world.furnished(organisation, mode) for organisation in organisations for mode in (True, False)]
 
 
 def bare(answer: Answer) -> tuple[int, dict[str, str], Any]:
-    """The answer without what every request has of its own."""
+    """Return the response without values that differ in each request."""
     headers = {name: value for name, value in answer.headers.items() if name not in OWN_TO_THE_REQUEST}
     body = answer.body.replace(answer.headers["request-id"].encode(), b"req")
     return answer.status, headers, body
@@ -47,7 +47,7 @@ async def test_every_id_of_another_tenant_answers_like_an_unknown_one(world: Wor
 
 
 async def test_ones_own_ids_are_found(world: World) -> None:
-    """Without this the test above would prove nothing."""
+    """Without this test the one above would prove nothing."""
     mine = (await four(world))[0]
     for operation in WITH_IDS:
         answer = await call_operation(
@@ -68,7 +68,7 @@ async def test_dry_runs_reveal_no_more(world: World, mode: str) -> None:
 
 
 async def test_malformed_ids_and_ids_of_another_kind_reveal_nothing_about_rows(world: World) -> None:
-    """They are recognised by their form alone: the answer is the same for every tenant, whether the row exists or not."""
+    """The format alone identifies them: the response is the same for every tenant, whether the row exists or not."""
     mine, theirs, *_ = await four(world)
     for operation in WITH_IDS:
         for wrong in ("org_" + "1" * 22, "nonsense", "src_short", "SRC_" + "1" * 22, "%00", "..", "a" * 500):
@@ -128,7 +128,7 @@ async def test_no_list_contains_resources_of_another_tenant(world: World) -> Non
 
 
 async def test_refused_writes_leave_no_trace(world: World) -> None:
-    """Nothing of the other tenant changed, and nothing of it stands in what the caller's own side keeps."""
+    """The other tenant is unchanged, and the caller's data contains nothing of it."""
     mine, _, theirs, _ = await four(world)
     before = await _everything(theirs)
     for operation in WITH_IDS:
@@ -139,7 +139,7 @@ async def test_refused_writes_leave_no_trace(world: World) -> None:
 
 
 async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
-    """Every row of the tenant as text, by table."""
+    """Return every row of the tenant as text, by table."""
     from tests.tenancy.schema import tenant_tables
 
     found: dict[str, list[str]] = {}
@@ -155,7 +155,7 @@ async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
 
 
 async def test_cursors_are_valid_for_one_tenant_only(world: World) -> None:
-    """Not for another organisation or mode, not for another list, not for other filters; and they cannot be forged."""
+    """Invalid for another organisation, mode, list or filter; and they cannot be forged."""
     tenancies = await four(world)
     mine = tenancies[0]
     for number in range(3):

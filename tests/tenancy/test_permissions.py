@@ -1,4 +1,4 @@
-"""Every scope and every role against every operation, and every reason for a 401 alike."""
+"""Every scope and role against every operation, and equal responses for every reason of a 401."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ ADDITIONAL_SCOPES = {"exports.create": "products:read"}
 
 
 def _passes(operation: Operation, scopes: frozenset[str], role: str) -> bool:
-    """Whether an API key of these scopes, bound to a member of that role, may do it."""
+    """Return whether an API key with these scopes, bound to a member with that role, may call the operation."""
     needed = {operation.scope or "", ADDITIONAL_SCOPES.get(operation.id, "")} - {""}
     return operation.caller_kind == "any" and needed <= scopes & ROLES[role]
 
@@ -72,7 +72,7 @@ async def test_a_members_key_holds_no_more_than_the_role(world: World, role: str
 
 
 async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(world: World) -> None:
-    """Scopes are cut to the member's role of the moment, not to that of the key's making."""
+    """Scopes are limited by the member's current role, not by the role at the creation of the key."""
     organisation = await world.organisation()
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
@@ -132,7 +132,7 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
 
 
 async def test_revocation_acts_within_a_second_on_every_process(world: World) -> None:
-    """The key is busy while it is revoked: what is remembered of it does not outlive the second."""
+    """The key is in use when it is revoked: caches keep it for less than a second."""
     tenant = Tenant((await world.organisation()).id, True)
     key, secret = await world.key(tenant)
     client = Client(world.app, secret)

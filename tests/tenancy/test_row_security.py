@@ -1,4 +1,4 @@
-"""The last line of defence: what the database itself refuses when a statement forgets whom it works for."""
+"""Row-level security: the database refuses statements without a tenant filter."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, suppress
@@ -34,7 +34,7 @@ KNOWN = {"api_keys", "events", "jobs", "members", "offers", "products", "request
 
 @dataclass
 class Rows:
-    """Every tenant's table with a row of each of four tenants, and connections of the superuser and of the processes."""
+    """Tenant tables with a row of each of four tenants, and connections of the superuser and the processes."""
 
     owner: psycopg.AsyncConnection[Any]
     pool: Pool
@@ -42,11 +42,11 @@ class Rows:
     tenants: list[Tenant]
 
     def session(self, link: Any, tenant: Tenant) -> TenantSession:
-        """What stores work through."""
+        """Return a session as stores use it."""
         return TenantSession(link, tenant, builders.CALL, builders.MOMENT, RecordedEffects())
 
     async def own(self, table: TenantTable, tenant: Tenant) -> int:
-        """How many rows of the table are the tenant's, by the superuser's count."""
+        """Return the number of the tenant's rows as the superuser sees them."""
         where = sql.SQL("org = {}").format(sql.Literal(tenant.org))
         if table.has_mode:
             where += sql.SQL(" AND livemode = {}").format(sql.Literal(tenant.livemode))
@@ -57,7 +57,7 @@ class Rows:
 
 @pytest_asyncio.fixture
 async def rows() -> AsyncIterator[Rows]:
-    """Two organisations, live and test."""
+    """Yield two organisations in both modes."""
     async with (
         postgres_backend() as backend,
         await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner,
@@ -85,9 +85,7 @@ def _unique(tenant: Tenant, number: int) -> int:
 
 async def test_every_table_of_tenants_is_secured(rows: Rows) -> None:
     assert {table.name for table in rows.tables} >= KNOWN
-    forced = [
-        table for table in rows.tables if table.forced or ON_CLUSTER
-    ]  # whoever moves a shard is its owner (ADR 25)
+    forced = [table for table in rows.tables if table.forced or ON_CLUSTER]  # its owner moves it (ADR 25)
     assert [table.name for table in rows.tables if not (table.secured and table in forced and table.policies)] == []
 
 
@@ -139,7 +137,7 @@ async def test_a_missing_filter_changes_and_deletes_only_own_rows(rows: Rows) ->
         for table in rows.tables:
             own = await rows.own(table, tenant)
             for right, words in (("UPDATE", "UPDATE {} SET org = org"), ("DELETE", "DELETE FROM {}")):
-                if right not in PRIVILEGES[APP][table.name].replace("UPDATE (", ""):  # not of some columns alone
+                if right not in PRIVILEGES[APP][table.name].replace("UPDATE (", ""):  # not for some columns only
                     continue
                 with _or_refused_by_a_cluster():
                     async with (
@@ -161,7 +159,7 @@ async def test_nothing_is_moved_to_another_tenant(rows: Rows) -> None:
 
 
 async def test_no_rows_without_a_tenant(rows: Rows) -> None:
-    """A connection without a tenant reads nothing and writes nothing: it fails."""
+    """A connection without a tenant neither reads nor writes: it fails."""
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as connection:
         await connection.execute(f"SET ROLE {ROLE}".encode())
         for table in rows.tables:
@@ -172,7 +170,7 @@ async def test_no_rows_without_a_tenant(rows: Rows) -> None:
 
 
 async def test_rows_without_organisation_or_mode_are_refused(rows: Rows) -> None:
-    """Even to the superuser, whom no policy binds."""
+    """Applies even to the superuser, to whom no policy applies."""
     for table in rows.tables:
         for column in ["org", "livemode"] if table.has_mode else ["org"]:
             with pytest.raises(
@@ -186,7 +184,7 @@ def _statement(words: str, table: TenantTable) -> sql.Composed:
 
 
 async def _copied(owner: psycopg.AsyncConnection[Any], table: TenantTable, other: Tenant) -> sql.Composed:
-    """Insert a copy of one's own row as the other's."""
+    """Return a statement that inserts a copy of the tenant's row as another tenant's."""
     changed: dict[str, Any] = {"org": other.org} | ({"livemode": other.livemode} if table.has_mode else {})
     given = "attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''"
     cursor = await owner.execute(f"SELECT attname FROM pg_attribute WHERE {given}".encode(), (table.name,))

@@ -1,4 +1,4 @@
-"""Every field that a body may set is stored and answered, or refused; undoing a change restores it."""
+"""Fields of request bodies: each is stored and returned or refused, and undo restores it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,14 +33,14 @@ NEEDS_A_MODEL = {("matching.update_judge_settings", "enabled"), ("matching.updat
 
 
 def fields_of(operation: Operation) -> list[str]:
-    """The fields of the body that the answer has as well."""
+    """Return the fields of the body that the response has as well."""
     answered = (operation.reply or {}).get("properties", {})
     body = operation.body.schema.get("properties", {}) if operation.body else {}
     return [name for name in body if name in answered]
 
 
 def values_of(operation: Operation, field: str) -> Iterator[Any]:
-    """Values that fit the schema of the field."""
+    """Yield values that fit the schema of the field."""
     assert operation.body is not None
     described = operation.body.schema["properties"][field]
     described = described.get("anyOf", [described])[0]
@@ -79,7 +79,7 @@ def named(row: Any) -> str:
 
 
 async def put(client: Client, operation: Operation, ids: Mapping[str, str], body: Any) -> Any:
-    """The operation with that body."""
+    """Send the body to the operation."""
     headers = (
         {"if_match": "*"}
         if operation.requires_if_match

@@ -1,4 +1,4 @@
-"""Every statement that touches a tenant's table names organisation and mode, or stands on a short list with its reason."""
+"""Statements on tenant tables: each names organisation and mode, or is a listed exception with its reason."""
 
 import re
 from importlib.resources import files
@@ -90,7 +90,7 @@ _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.D
 
 
 def _tenant_tables() -> frozenset[str]:
-    """By the migrations' own text: every table with a column `org`."""
+    """Return every table with a column `org`, according to the migrations."""
     text = "\n".join(script for _, script in load_migrations())
     renamed = dict(_RENAMED.findall(text))
     created = [name for name, body in _CREATED.findall(text) if re.search(r"^\s+org text", body, re.MULTILINE)]
@@ -109,12 +109,12 @@ EVERY = {f"{area}.{name}": text for area in _areas() for name, text in load_stat
 
 
 def touched(statement: str) -> set[str]:
-    """The tenants' tables that a statement reads or writes."""
+    """Return the tenant tables that a statement reads or writes."""
     return set(_TABLE.findall(statement)) & TABLES
 
 
 def missing(statement: str) -> set[str]:
-    """Which of the tenant's parameters the statement does not name although it should."""
+    """Return the tenant parameters that the statement lacks."""
     wanted = {"%(org)s", "%(livemode)s"} if touched(statement) - WITHOUT_MODE else {"%(org)s"}
     return {name for name in wanted if name not in statement} if touched(statement) else set()
 
@@ -135,7 +135,7 @@ def test_the_list_of_exceptions_is_needed(name: str) -> None:
 
 
 def test_every_table_of_a_join_is_bound_to_the_tenant() -> None:
-    """Naming the tenant once is not enough: each table of a statement is compared with it, or with a bound one."""
+    """Naming the tenant once is not enough: each table of a statement is compared with it or with a bound table."""
     for name, text in EVERY.items():
         if name in ACROSS or not touched(text) - WITHOUT_MODE:
             continue
@@ -145,7 +145,7 @@ def test_every_table_of_a_join_is_bound_to_the_tenant() -> None:
 
 
 def test_statements_in_code_name_the_tenant() -> None:
-    """SQL that stands in Python itself."""
+    """Applies to SQL in Python code."""
     for path in sorted(FOLDER.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         for literal in re.findall(
@@ -189,7 +189,7 @@ def test_what_is_read_by_name_on_a_node_is_only_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ACROSS))
 def test_what_spans_tenants_stays_on_a_node(name: str) -> None:
-    """It reads the rows there, or names the tenants that it is about."""
+    """It reads the rows on that node, or names the tenants."""
     text = EVERY[name]
     if touched(text) - REFERENCE and not text.startswith("INSERT"):
         assert "here." in text or _BOUND.search(text), name

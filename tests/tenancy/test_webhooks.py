@@ -1,4 +1,4 @@
-"""Webhooks on the application as it is served: no secret stands in the database as it is, and samples are in the feed."""
+"""Webhooks on the served application: no secret is stored in plain text, and samples are in the feed."""
 
 import base64
 from typing import Any
@@ -15,7 +15,7 @@ PLACE = "/v1/webhook-endpoints"
 
 
 async def _everything(org: str) -> bytes:
-    """Every row of the organisation, binary columns as they are."""
+    """Return every row of the organisation, with binary columns unchanged."""
     values = []
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
         for table in await tenant_tables(owner):

@@ -1,4 +1,4 @@
-"""The real application on PostgreSQL, made as the API process makes it, and organisations that have one of everything."""
+"""Application on PostgreSQL as the API process serves it, and organisations with one resource of each type."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -61,7 +61,7 @@ OPERATIONS: tuple[Operation, ...] = tuple(load_operation_table())
 
 @dataclass
 class Tenancy:
-    """One tenant with one of everything: `ids` by prefix, `client` with a key that may do anything."""
+    """Tenant with one resource of each type: `ids` by prefix, `client` with a key with all scopes."""
 
     tenant: Tenant
     client: Client
@@ -71,13 +71,13 @@ class Tenancy:
 
 @dataclass
 class World:
-    """A serving application."""
+    """Running application."""
 
     app: Any
     dependencies: Dependencies
 
     async def organisation(self, plan: str = "max") -> Organisation:
-        """A new one."""
+        """Create an organisation."""
         registry = self.dependencies[OrgRegistry]
         found = await registry.find_plan(plan)
         assert found is not None
@@ -86,14 +86,14 @@ class World:
         return made
 
     async def member(self, organisation: Organisation, role: str) -> Member:
-        """A new member of that role."""
+        """Add a member with that role."""
         async with self.dependencies[UnitOfWork].begin(Tenant(organisation.id, True), builders.CALL) as tx:
             member = Member(new_id("usr"), organisation.id, f"{new_id('usr')}@fjord.example", role, tx.now)
             await tx[OrgStore].add_member(member)
         return member
 
     async def key(self, tenant: Tenant, **options: Any) -> tuple[ApiKey, str]:
-        """A new key and its secret; `options` are fields of KeyRequest."""
+        """Create a key and return it with its secret; `options` are fields of KeyRequest."""
         async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
             made: tuple[ApiKey, str] = await self.dependencies[AccessService].create_key(
                 tx, KeyRequest("tests", **options)
@@ -101,11 +101,11 @@ class World:
         return made
 
     async def client(self, tenant: Tenant, **options: Any) -> Client:
-        """A client with a new key."""
+        """Return a client with a new key."""
         return Client(self.app, (await self.key(tenant, **options))[1])
 
     async def furnished(self, organisation: Organisation, livemode: bool) -> Tenancy:
-        """One mode of the organisation, with one of everything that an id can name."""
+        """Create a tenant of the organisation with one resource of each type that has an ID."""
         tenant = Tenant(organisation.id, livemode)
         made = Tenancy(tenant, await self.client(tenant), organisation)
         source = builders.source(
@@ -148,7 +148,7 @@ class World:
         return made
 
     async def _matched(self, shop: MergedCatalogue) -> tuple[MatchPair, Merge]:
-        """An open pair of the first product's variant, and two items that are merged."""
+        """Create an open pair of the first product's variant, and a merge of two other items."""
         other = await shop.create_source(kind="push", connector="push", config={})
         mine, theirs = (
             await shop.load_product(shop.sources[0], "P2", "oak"),
@@ -159,7 +159,7 @@ class World:
         return await shop.create_pair(shop.products[0].variants[0], rival.variants[0]), merge
 
     async def _create_others(self, made: Tenancy) -> None:
-        """What no test makes by hand is made through the API itself: one of each that can be."""
+        """Create the remaining resources through the API."""
         for operation in OPERATIONS:
             if operation.method == "POST" and not operation.ids and operation.status == 201:
                 prefix = _id_pattern(operation).lstrip("^").split("_")[0]
@@ -177,7 +177,7 @@ def _id_pattern(operation: Operation) -> str:
 async def serving(
     folder: Path, prepare: Callable[[Dependencies], None] = lambda _: None, **env: str
 ) -> AsyncIterator[World]:
-    """The application as `joinery api` makes it, without the network; `prepare` may override parts of the container."""
+    """Serve the application as `joinery api` does, without the network; `prepare` may override dependencies."""
     settings = read_settings(
         {
             "JOINERY_DATABASE_URL": await database(),
@@ -195,14 +195,14 @@ async def serving(
 
 
 def body_of(operation: Operation) -> Any:
-    """A good body, if it must have one: the one above, or the example that the docs show."""
+    """Return a valid body if the operation requires one, from BODIES or from the documented example."""
     if operation.id in BODIES or operation.body is None or not operation.body.is_required:
         return BODIES.get(operation.id)
     return schema.build_example(operation.body.schema)
 
 
 def target(operation: Operation, ids: Mapping[str, str]) -> str:
-    """The operation's path with these ids (by prefix)."""
+    """Return the operation's path with these IDs by prefix."""
     path = operation.path
     for name, prefix in operation.ids.items():
         path = path.replace("{" + name + "}", ids[prefix])
@@ -210,14 +210,14 @@ def target(operation: Operation, ids: Mapping[str, str]) -> str:
 
 
 def unknown_ids() -> dict[str, str]:
-    """A well-formed id of every kind that nobody has."""
+    """Return a well-formed, unused ID of each prefix."""
     return {prefix: new_id(prefix) for operation in OPERATIONS for prefix in operation.ids.values()}
 
 
 async def call_operation(
     client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str
 ) -> Answer:
-    """The operation with a good body and all headers that it needs."""
+    """Call the operation with a valid body and all required headers."""
     if operation.requires_if_match:
         headers = {"if_match": "*"} | headers
     if operation.requires_idempotency_key:

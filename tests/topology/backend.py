@@ -1,4 +1,4 @@
-"""A backend on several nodes. Reference tables are copied as soon as they are written, as a cluster does by itself."""
+"""Backend on several nodes that copies reference tables after each write, as a cluster does."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,31 +25,29 @@ from tests.topology.two_servers import Servers
 
 
 class ReplicatedRegistry(PostgresOrgRegistry):
-    """Organisations are on every node once they are made."""
+    """Registry that copies organisations to every node."""
 
     def __init__(self, pool: Pool, servers: Servers) -> None:
         super().__init__(pool)
         self._servers = servers
 
     async def create(self, organisation: Organisation) -> None:
-        """Keep it, everywhere."""
         await super().create(organisation)
         await self._servers.replicate(self._servers.all[0])
 
     async def change_plan(self, id: str, plan: Plan) -> None:
-        """Change it, everywhere."""
         await super().change_plan(id, plan)
         await self._servers.replicate(self._servers.all[0])
 
 
 class ReplicatedUnitOfWork(PostgresUnitOfWork):
-    """So are keys, members, single sign-on and apps."""
+    """Unit of work that copies keys, members, single sign-on and apps to every node."""
 
     servers: Servers
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        """Begin a transaction; its writes to reference tables are on every node afterwards."""
+        """Begin a transaction; its writes to reference tables are copied on exit."""
         async with super().begin(tenant, context) as tx:
             yield tx
         if {KeyStore, OrgStore, SsoStore, AppStore} & tx._stores.keys():
@@ -57,12 +55,11 @@ class ReplicatedUnitOfWork(PostgresUnitOfWork):
 
 
 class ReplicatedSealedValues(PostgresEncryptedValues):
-    """Values that are resealed on the coordinator are resealed on every node."""
+    """Encrypted values whose replacements in reference tables are copied to every node."""
 
     servers: Servers
 
     async def replace(self, value: EncryptedValue, reencrypted: bytes) -> bool:
-        """Put it in its place, everywhere."""
         done = await super().replace(value, reencrypted)
         if value.kind in REFERENCE_TABLE_KINDS:
             await self.servers.replicate(self.servers.all[0])
@@ -70,7 +67,7 @@ class ReplicatedSealedValues(PostgresEncryptedValues):
 
 
 def replicated(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
-    """The same units of work, replicated."""
+    """Return the unit of work with replication."""
     made = ReplicatedUnitOfWork(uow._pool, uow._clock, uow._rendering, uow._event_rendering)
     made.servers = servers
     return made
@@ -78,7 +75,7 @@ def replicated(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
 
 @asynccontextmanager
 async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
-    """Everything in PostgreSQL, on those servers."""
+    """Yield a backend on these servers."""
     addresses = [node.conninfo for node in servers.all]
     pool = Pool(addresses[0], size=6, placement=servers)
     shards = PostgresShards(pool, SHARD_COUNT)

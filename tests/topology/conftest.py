@@ -1,4 +1,4 @@
-"""Every suite here runs on two servers."""
+"""Fixtures with organisations on two servers."""
 
 from collections.abc import AsyncIterator
 
@@ -14,14 +14,14 @@ from tests.topology.two_servers import Servers, shared_servers, two_servers
 
 @pytest_asyncio.fixture
 async def servers() -> AsyncIterator[Servers]:
-    """Two servers, each with an empty database."""
+    """Yield two servers, each with an empty database."""
     async with two_servers() as made:
         yield made
 
 
 @pytest_asyncio.fixture
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
-    """Everything in PostgreSQL, organisations by their name on the one server or the other."""
+    """Yield a backend that places organisations on the servers by name."""
     if request.node.get_closest_marker("settable_clock") is not None:
         pytest.skip("the two servers have the time of day")
     async with nodes_backend(await shared_servers()) as made:
@@ -30,11 +30,10 @@ async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
 
 @pytest.fixture
 def uow(backend: Backend) -> UnitOfWork:
-    """The backend's units of work."""
     return backend.uow
 
 
 @pytest_asyncio.fixture
 async def tenant(backend: Backend) -> Tenant:
-    """The live data of a new organisation."""
+    """Return the live tenant of a new organisation."""
     return await backend.tenant()

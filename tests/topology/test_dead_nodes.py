@@ -1,4 +1,4 @@
-"""A node that is away costs nobody else anything, and what spans tenants goes on without it."""
+"""Unavailable node: other nodes are unaffected, and queries across tenants continue without it."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ ONE = "SELECT 1"
 
 @asynccontextmanager
 async def pooled(servers: Servers, size: int = 2) -> AsyncIterator[Pool]:
-    """Connections to both servers; one organisation on each."""
+    """Open a pool of both servers, with one organisation on each."""
     servers.place(NEAR.org, 0)
     servers.place(FAR.org, 1)
     pool = Pool(servers.all[0].conninfo, size=size, max_wait_seconds=0.5, placement=servers)
@@ -79,7 +79,7 @@ async def test_tables_of_every_node_are_read_from_any(servers: Servers) -> None:
 
 
 async def test_an_unresponsive_node_gets_one_connection_at_a_time(servers: Servers) -> None:
-    """It accepts connections and then sends nothing, like a machine behind a broken switch."""
+    """It accepts connections and then sends nothing, like a server behind a failed switch."""
     connections = 0
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""A tenant's work goes to its node; where it is not any more, it is neither read nor written."""
+"""Routing of tenants to their nodes: a former node is neither read nor written."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,27 +29,27 @@ COUNT = "SELECT count(*) FROM sources WHERE org = %(org)s AND livemode = %(livem
 
 @dataclass
 class Work:
-    """Units of work on two servers; `HERE` begins on the first."""
+    """Units of work on two servers; `HERE` starts on the first."""
 
     servers: Servers
     pool: Pool
     uow: PostgresUnitOfWork
 
     async def add(self, tenant: Tenant = HERE) -> Source:
-        """A new source of the tenant."""
+        """Add a source of the tenant."""
         source = builders.source()
         async with self.uow.begin(tenant, builders.CALL) as tx:
             await tx[SourceStore].add(source)
         return source
 
     async def sources(self, number: int, org: str = HERE.org) -> int:
-        """How many sources of the organisation lie on a node, whoever may see them."""
+        """Return the number of the organisation's sources on a node, including invisible ones."""
         return len((await self.servers.rows(number, org))["sources"])
 
 
 @pytest_asyncio.fixture
 async def work(servers: Servers) -> AsyncIterator[Work]:
-    """The organisation is on the first server, and the pool knows it."""
+    """Place the organisation on the first server, as the pool has cached."""
     servers.place(HERE.org, 0)
     pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
     made = Work(servers, pool, PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering()))
@@ -122,7 +122,7 @@ async def test_whatever_a_unit_of_work_does_first(work: Work, first: str) -> Non
 
 
 async def test_writes_on_the_former_node_of_a_tenant_are_rolled_back(work: Work) -> None:
-    """The write cannot continue elsewhere: the client gets a retry time, and the retry is done once."""
+    """The write cannot continue on the other node: the client gets a retry time, and the retry has effect once."""
     with pytest.raises(StaleRoute) as caught:
         async with work.uow.begin(HERE, builders.CALL) as tx:
             await tx.session.run("SELECT 1")  # type: ignore[attr-defined]
@@ -139,7 +139,7 @@ async def test_an_unknown_location_of_a_tenant_fails_without_effect(
     work: Work, caplog: pytest.LogCaptureFixture
 ) -> None:
     await work.servers.move(HERE.org, 1)
-    work.servers.place(HERE.org, 0)  # as a catalogue that does not know of the move yet
+    work.servers.place(HERE.org, 0)  # like a placement that has not seen the move yet
     left = await work.servers.rows(0, HERE.org)
     for attempt in (work.add(), work.pool.fetch_rows(HERE, COUNT, {"org": HERE.org, "livemode": True})):
         with pytest.raises(StaleRoute):

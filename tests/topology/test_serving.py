@@ -1,4 +1,4 @@
-"""The whole application on two servers: who is where makes no difference, until a server dies, and then to its own alone."""
+"""Application on two servers: placement makes no difference, and a dead server affects its own tenants only."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +14,6 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def cluster(servers: Servers, tmp_path: Path) -> AsyncIterator[Cluster]:
-    """The application."""
     async with serving_on(servers, tmp_path) as made:
         yield made
 
@@ -74,7 +73,7 @@ async def test_a_tenant_that_is_moved_is_served_on(cluster: Cluster) -> None:
 
 
 async def test_tenants_on_both_nodes_follow_and_are_delivered_to(cluster: Cluster) -> None:
-    """One worker delivers from both nodes; while one is dead, the other's endpoints get what is theirs."""
+    """One worker delivers from both nodes; while one node is down, the other's endpoints receive their events."""
     shops = [await cluster.shop(number) for number in (0, 1)]
     async with cluster.delivering() as got:
         for shop in shops:

@@ -1,4 +1,4 @@
-"""Two plain PostgreSQL servers as the nodes of a cluster, and a placement of the tests' own.
+"""Two plain PostgreSQL servers as the nodes of a cluster, with a placement for tests.
 
 Reference tables are copied from one node to the other here; a tenant is moved by copying its rows, and from then on its
 statements fail on the former node, as with Citus.
@@ -49,7 +49,7 @@ GROUP BY c.relname ORDER BY c.relname
 
 
 class Server:
-    """One server; it may be killed, and come back with what it had."""
+    """PostgreSQL server that can be killed and restarted with its data."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="jn", dir="/tmp"))
@@ -58,27 +58,27 @@ class Server:
         self._process: ChildProcess | None = None
 
     async def start(self) -> None:
-        """Start it, or start it again."""
+        """Start or restart the server."""
         self._process = await self._postgres.start()
         atexit.register(self._process.kill)
 
     async def kill(self) -> None:
-        """Like a machine that lost its power, but for its clients, who notice."""
+        """Stop the server immediately; its clients notice."""
         assert self._process is not None
         await self._process.stop(signal.SIGQUIT, 30)
 
     @property
     def running(self) -> bool:
-        """Whether it was not killed."""
+        """Whether the server is running."""
         return self._process is not None and self._process.get_exit_code() is None
 
     def url(self, database: str = "postgres") -> str:
-        """The address of one of its databases."""
+        """Return the address of one of its databases."""
         return self._postgres.build_url(database, "postgres")
 
 
 class Servers(Placement):
-    """The placement: `placed` has the nodes of organisations, others are placed by name. `lookups` counts look-ups."""
+    """Placement by `node_by_org`, otherwise by name; `lookups` counts look-ups."""
 
     def __init__(self, servers: Sequence[Server], addresses: Sequence[str]) -> None:
         self.servers = servers
@@ -98,12 +98,12 @@ class Servers(Placement):
         return dict.fromkeys(self.all)
 
     def home(self, org: str) -> Node:
-        """The organisation's node."""
+        """Return the organisation's node."""
         number = blake2b(org.encode(), digest_size=1).digest()[0] % len(self.all)
         return self.placed.get(org) or self.all[number]
 
     def place(self, org: str, number: int) -> None:
-        """Let an organisation that has no rows yet be on that node."""
+        """Place an organisation that has no rows yet."""
         self.placed[org] = self.all[number]
 
     async def replicate(self, source: Node) -> None:
@@ -113,7 +113,7 @@ class Servers(Placement):
                 await _replicate(source, node)
 
     async def move(self, org: str, number: int) -> None:
-        """Move the organisation while it is used: whoever writes waits, and then fails where it was."""
+        """Move the organisation while it is in use: writers wait and then fail on the former node."""
         source, target = self.home(org), self.all[number]
         async with _connected(source) as old, _connected(target) as new:
             tables = await (await old.execute(_TENANT_TABLES, (list(REFERENCE),))).fetchall()
@@ -143,7 +143,7 @@ async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 
 
 async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
-    """From now on tenants' statements for the organisation fail, as those that Citus passes on; others find nothing of it."""
+    """Make statements of the organisation's tenants fail, as with Citus, and hide its rows from others."""
     await _welcome(connection, table, org)
     requested = "current_setting('joinery.org')"
     gone = "org = CASE " + requested + " WHEN {} THEN current_setting('joinery.gone') ELSE " + requested + " END"
@@ -157,7 +157,7 @@ async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str)
 
 
 async def _welcome(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
-    """It is here again, if it ever left."""
+    """Remove the policies of an earlier move."""
     for kind in ("left", "hidden"):
         name = sql.Identifier(f"{kind}_{org}")
         await connection.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, sql.Identifier(table)))
@@ -173,7 +173,7 @@ async def _copy(
     listed, name = sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(table)
     reading = sql.SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT binary)").format(listed, name, where)
     writing = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(name, listed)
-    # what an earlier stay left behind is no tenant's any more
+    # remove rows of an earlier stay
     await target.execute(sql.SQL("DELETE FROM {} WHERE {}").format(name, where))
     async with source.cursor() as reader, target.cursor() as writer:
         async with reader.copy(reading) as given, writer.copy(writing) as taken:
@@ -203,7 +203,7 @@ _NUMBERS = count()
 
 
 async def _servers(number: int) -> list[Server]:
-    """The test process's servers, all of them running."""
+    """Return the test process's servers, all of them running."""
     while len(_SERVERS) < number:
         server = Server()
         await server.start()
@@ -218,7 +218,7 @@ async def _servers(number: int) -> list[Server]:
 
 @asynccontextmanager
 async def two_servers() -> AsyncIterator[Servers]:
-    """Two servers with a fresh database each, migrated."""
+    """Yield two servers with a new, migrated database each."""
     made = await _made()
     try:
         yield made
@@ -229,7 +229,7 @@ async def two_servers() -> AsyncIterator[Servers]:
 
 
 async def shared_servers() -> Servers:
-    """Two servers with databases that all tests of the process share who make organisations of their own."""
+    """Return two servers with databases for all tests of the process that create their own organisations."""
     if not _SHARED:
         _SHARED.append(await _made())
     await _servers(2)

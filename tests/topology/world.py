@@ -1,4 +1,4 @@
-"""The real application on two servers, and what its workers do, without processes of their own."""
+"""Application on two servers, with the work of workers in the same process."""
 
 import asyncio
 import json
@@ -31,19 +31,19 @@ from tests.topology.two_servers import Servers
 
 @dataclass
 class Shop:
-    """A tenant with a key and a source that records are pushed to."""
+    """Tenant with a client and a push source."""
 
     tenant: Tenant
     client: Client
     source: str
 
     async def push(self, key: str, product: str = "P1") -> Any:
-        """Push a record of the product; the answer."""
+        """Push a record of the product and return the response."""
         record = {"product": {"external_id": product, "title": "Chair"}, "variants": [{"external_id": f"{product}-1"}]}
         return await self.client.post(f"/v1/sources/{self.source}/records", {"records": [record]}, idempotency_key=key)
 
     async def products(self) -> list[Any]:
-        """What the catalogue holds."""
+        """Return the products of the catalogue."""
         answer = await self.client.get("/v1/products")
         assert answer.status == 200, answer.body
         listed: list[Any] = answer.json()["data"]
@@ -51,7 +51,7 @@ class Shop:
 
 
 class Receiver:
-    """A Sender: keeps what it was to send, by whose it is."""
+    """Sender that records event IDs by organisation."""
 
     def __init__(self) -> None:
         self.events: dict[str, set[str]] = {}
@@ -60,7 +60,6 @@ class Receiver:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
     ) -> PostResult:
-        """Everything arrives."""
         self.events.setdefault(url.rpartition("/")[2], set()).add(json.loads(body)["id"])
         self._came.set()
         return PostResult(None, 200)
@@ -75,13 +74,13 @@ class Receiver:
 
 @dataclass
 class Cluster:
-    """The application on two servers."""
+    """Application on two servers."""
 
     servers: Servers
     world: World
 
     async def shop(self, number: int) -> Shop:
-        """A new organisation on that node, with a source."""
+        """Create an organisation with a source on that node."""
         organisation = await self.world.organisation()
         self.servers.place(organisation.id, number)
         tenant = Tenant(organisation.id, True)
@@ -91,7 +90,7 @@ class Cluster:
         return Shop(tenant, client, made.json()["id"])
 
     async def work(self) -> int:
-        """Do the runs that are due, as workers do; answers how many lanes there were."""
+        """Run the due runs as workers do and return the number of lanes."""
         container = self.world.dependencies
         handlers = {"runs.execute": create_run_handler(container)}
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
@@ -103,7 +102,7 @@ class Cluster:
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[Receiver]:
-        """Deliver from every node, as a worker does; what receivers got."""
+        """Deliver from every node as a worker does."""
         container, receiver, stop = self.world.dependencies, Receiver(), asyncio.Event()
         container[Sender] = receiver
         tailing = asyncio.create_task(container[LogTailer].run())
@@ -120,7 +119,7 @@ class Cluster:
 
 @asynccontextmanager
 async def serving_on(servers: Servers, folder: Path, **env: str) -> AsyncIterator[Cluster]:
-    """The application as the API process makes it; its pool knows both servers."""
+    """Serve the application as the API process does, with a pool of both servers."""
     pool = Pool(servers.all[0].conninfo, size=4, placement=servers)
 
     def prepare(container: Dependencies) -> None:
