@@ -17,7 +17,7 @@ from tests.browser.looking import barriers
 from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.flows.test_console import FEED
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.console_browser import COOKIE, create_session
 from tests.support.merged_catalogues import MergedCatalogue
 
@@ -69,7 +69,7 @@ def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[
     """Processes of its own, with four open pairs."""
     # Chromium's loop runs in this thread, and processes end with the thread that started them: another one lasts as long as they.
     with ThreadPoolExecutor(1) as executor:
-        database = executor.submit(lambda: asyncio.run(fresh_database("console"))).result()
+        database = executor.submit(lambda: asyncio.run(create_database("console"))).result()
         stage = ServiceProcesses(database, tmp_path_factory.mktemp("console"))
         try:
             stage.start("worker")

@@ -3,7 +3,7 @@
 import psycopg
 from psycopg import sql
 
-from tests.tenancy.schema import filled, tenant_tables
+from tests.tenancy.schema import insert_row, list_tenant_tables
 
 
 async def fill(address: str) -> None:
@@ -13,10 +13,10 @@ async def fill(address: str) -> None:
             "INSERT INTO organisations SELECT 'org_' || n, 'Name ' || n, 'retailer', 'free', NULL, 'l' || n, 't' || n, now() "
             "FROM generate_series(1, 3) n"
         )
-        for table in await tenant_tables(owner):
-            if not table.partition:
+        for table in await list_tenant_tables(owner):
+            if not table.is_partition:
                 for n in range(3):
-                    await filled(owner, table, f"org_{n + 1}", n > 0, n)
+                    await insert_row(owner, table, f"org_{n + 1}", n > 0, n)
 
 
 async def contents(address: str) -> dict[str, list[str]]:

@@ -13,8 +13,8 @@ from tests.support.citus import GIVEN, ON_CLUSTER
 from tests.support.postgres import postgres_backend
 from tests.support.settable_database import settable_backend
 
-_OTHERS = (("server", os.environ.get("JOINERY_TEST_SERVER")), ("citus", GIVEN))
-BACKENDS = ["citus"] if ON_CLUSTER else ["postgres", *(name for name, given in _OTHERS if given)]
+_OTHER_SERVERS = (("server", os.environ.get("JOINERY_TEST_SERVER")), ("citus", GIVEN))
+BACKENDS = ["citus"] if ON_CLUSTER else ["postgres", *(name for name, given in _OTHER_SERVERS if given)]
 
 
 @pytest_asyncio.fixture(params=BACKENDS)

@@ -37,7 +37,7 @@ DELAYS = (timedelta(milliseconds=40), timedelta(milliseconds=80), timedelta(mill
 
 
 @dataclass(frozen=True)
-class Post:
+class ReceivedPost:
     """Received POST request."""
 
     url: str
@@ -56,15 +56,15 @@ class Post:
         return found
 
 
-class Receivers:
+class FakeReceivers:
     """Sender that returns the queued results of a URL in order, then its default result or 200."""
 
     def __init__(self) -> None:
         self.urls: set[str] = set()
         """Of the endpoints that are looked at; there may be others' in the store."""
-        self.posts: list[Post] = []
-        self.ready: dict[str, list[PostResult]] = defaultdict(list)
-        self.always: dict[str, PostResult] = {}
+        self.posts: list[ReceivedPost] = []
+        self.results: dict[str, list[PostResult]] = defaultdict(list)
+        self.default_results: dict[str, PostResult] = {}
         self.gates: dict[str, asyncio.Event] = {}
         """What must be opened before a URL, or a subject, is answered."""
 
@@ -74,18 +74,18 @@ class Receivers:
         """Return the next result as soon as the URL's gate, if any, is open."""
         del livemode, seconds
         if url in self.urls:
-            self.posts.append(Post(url, headers, body))
+            self.posts.append(ReceivedPost(url, headers, body))
         for gate in (url, json.loads(body).get("subject", "")):
             if gate in self.gates:
                 await self.gates[gate].wait()
-        return self.ready[url].pop(0) if self.ready[url] else self.always.get(url, OK)
+        return self.results[url].pop(0) if self.results[url] else self.default_results.get(url, OK)
 
-    def at(self, url: str) -> list[Post]:
+    def list_posts(self, url: str) -> list[ReceivedPost]:
         """Return the requests to the URL."""
         return [post for post in self.posts if post.url == url]
 
 
-class OneKey:
+class FixedSecretVault:
     """Vault that stores nothing and always returns the same secret."""
 
     def encrypt(self, credentials: Mapping[str, Any], context: str) -> bytes:
@@ -95,7 +95,7 @@ class OneKey:
         return {"secret": SIGNING_PREFIX + base64.b64encode(KEY).decode()}
 
 
-class PlainCursors:
+class ReadableCursorSigner:
     """Feed cursor signer with readable cursors."""
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
@@ -103,35 +103,35 @@ class PlainCursors:
         return f"{tenant.org}:{position.own.position}:{position.network.position}"
 
 
-def service_on(backend: Backend) -> WebhookService:
-    return WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
+def create_service(backend: Backend) -> WebhookService:
+    return WebhookService(FixedSecretVault(), JsonEventRendering(), render_endpoint)
 
 
 @dataclass
-class Desk:
+class DeliveryHarness:
     """Tenant that publishes events and inspects deliveries."""
 
     backend: Backend
     tenant: Tenant
-    receivers: Receivers = field(default_factory=Receivers)
+    receivers: FakeReceivers = field(default_factory=FakeReceivers)
     deliverers: list[Deliverer] = field(default_factory=list)
     versions: dict[str, int] = field(default_factory=dict)
 
-    async def endpoint(self, **changes: Any) -> Endpoint:
+    async def create_endpoint(self, **changes: Any) -> Endpoint:
         """Create an endpoint that receives events published from now on."""
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
         self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), await self.now())
+            await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), await self.find_feed_end())
         return endpoint
 
-    async def now(self) -> FeedPosition:
+    async def find_feed_end(self) -> FeedPosition:
         """Return the end positions of the logs that the tenant can read."""
         network = get_network_tenant(self.tenant.livemode)
         bounds = await self.backend.events.query_bounds([self.tenant, network])
         return FeedPosition(LogPosition(position=bounds[self.tenant].last), bounds[network].end)
 
-    def changed(self, subject: str, **changes: Any) -> Event:
+    def build_event(self, subject: str, **changes: Any) -> Event:
         """Return an event of the next version of an offer."""
         version = self.versions[subject] = self.versions.get(subject, 1) + 1
         fields = (("price", (version - 1) * 100, version * 100),)
@@ -154,13 +154,13 @@ class Desk:
             await tx[EventLog].append(list(events))
         return [event.id for event in events]
 
-    async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
+    async def list_deliveries(self, endpoint: Endpoint) -> list[Delivery]:
         """Return the deliveries of the endpoint, oldest first."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             page = await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
         return list(reversed(page.items))
 
-    async def stored(self, endpoint: Endpoint) -> Endpoint:
+    async def load_endpoint(self, endpoint: Endpoint) -> Endpoint:
         async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = await tx[WebhookStore].get(endpoint.id)
         assert found is not None
@@ -169,23 +169,23 @@ class Desk:
     async def disable(self, endpoint: str, reason: DisabledReason) -> None:
         """Disable the endpoint as a deliverer does."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await service_on(self.backend).disable(tx, endpoint, reason)
+            await create_service(self.backend).disable(tx, endpoint, reason)
 
     @contextlib.asynccontextmanager
-    async def delivering(
+    async def run_deliverer(
         self, *, log: DeliveryStore | None = None, shards: Shards | None = None
     ) -> AsyncIterator[Deliverer]:
         """Run a deliverer and kill it on exit, so that it records nothing more."""
         log, shards = log or self.backend.delivery_log, shards or self.backend.shards()
-        backend, clock = self.backend, _Clock(self.backend.now)
+        backend, clock = self.backend, _BackendClock(self.backend.now)
         tailer = LogTailer(backend.events, JsonEventRendering(), backend.signals, idle_seconds=1.0)
         posting = AttemptSender(
             tailer.log_reader, log, self.receivers,
             PayloadRenderer(JsonCodec(), JsonPayloadRendering(), ObjectHistory(backend.uow, backend.events, JsonCodec())),
-            OneKey(), PlainCursors(), clock, "Joinery/1", DELAYS,
+            FixedSecretVault(), ReadableCursorSigner(), clock, "Joinery/1", DELAYS,
         )  # fmt: skip
         deliverer = Deliverer(
-            tailer, log, shards, posting, service_on(backend), backend.uow, backend.signals, clock, 0.05
+            tailer, log, shards, posting, create_service(backend), backend.uow, backend.signals, clock, 0.05
         )
         tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
         try:
@@ -197,23 +197,25 @@ class Desk:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Clock:
+class _BackendClock:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.now = now
 
 
-async def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
+async def wait_until(true: Callable[[], Any], seconds: float = 10.0) -> None:
     """Wait until the condition is true."""
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.01)
 
 
-async def settled(desk: Desk, endpoint: Endpoint, count: int, status: str = "succeeded") -> list[Delivery]:
+async def wait_for_deliveries(
+    harness: DeliveryHarness, endpoint: Endpoint, count: int, status: str = "succeeded"
+) -> list[Delivery]:
     """Wait until `count` deliveries have the status and return all of them."""
     async with asyncio.timeout(10):
         while True:
-            found = await desk.deliveries(endpoint)
+            found = await harness.list_deliveries(endpoint)
             if sum(one.status == status for one in found) >= count:
                 return found
             await asyncio.sleep(0.02)

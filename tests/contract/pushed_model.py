@@ -37,14 +37,14 @@ def merge_offer(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     return new if {"cost", "price"} & new.keys() else {n: v for n, v in new.items() if n != "currency"}
 
 
-def alone(record: dict[str, Any]) -> bool:
+def has_offers_only(record: dict[str, Any]) -> bool:
     """Return whether the record contains offers only."""
     return record["product"].keys() == {"external_id"} and all(
         v.keys() <= {"external_id", "offers"} for v in record["variants"] or []
     )
 
 
-class Model:
+class PushModel:
     """Stated products, variants and offers, including withdrawn offers."""
 
     def __init__(self) -> None:
@@ -53,17 +53,24 @@ class Model:
     def push(self, records: Records, complete: bool) -> None:
         """Apply the records of one run."""
         named: set[tuple[str, ...]] = set()
-        full = {(r["product"]["external_id"],) for r in records if complete and not alone(r)}
+        full = {(r["product"]["external_id"],) for r in records if complete and not has_offers_only(r)}
         full |= {
-            (*_key(r), v["external_id"]) for r in records if complete and not alone(r) for v in r["variants"] or []
+            (*_get_key(r), v["external_id"])
+            for r in records
+            if complete and not has_offers_only(r)
+            for v in r["variants"] or []
         }
-        before = {key: (product["gone"], _all_gone(product)) for key, product in self.products.items()}
+        before = {key: (product["gone"], _are_all_discontinued(product)) for key, product in self.products.items()}
         for record in records:
-            self._record(record, full, named)
+            self._apply_record(record, full, named)
         for (key,) in [name for name in named if len(name) == 1]:
             product, discontinued = (
                 self.products[key],
-                [r["product"]["discontinued"] for r in records if _key(r) == (key,) and "discontinued" in r["product"]],
+                [
+                    r["product"]["discontinued"]
+                    for r in records
+                    if _get_key(r) == (key,) and "discontinued" in r["product"]
+                ],
             )
             stated = {n: v for n, v in product["variants"].items() if (key,) not in full or (key, n) in named}
             was = (
@@ -73,7 +80,7 @@ class Model:
             )
             product["gone"] = (
                 (discontinued and discontinued[-1] is True)
-                or _all_gone({"variants": stated})
+                or _are_all_discontinued({"variants": stated})
                 or (not discontinued and was)
             )
             product.pop("absent", None)
@@ -82,9 +89,9 @@ class Model:
                 product["absent"] = True
             self._withdraw(key, product, named)
 
-    def _record(self, record: dict[str, Any], full: set[tuple[str, ...]], named: set[tuple[str, ...]]) -> None:
+    def _apply_record(self, record: dict[str, Any], full: set[tuple[str, ...]], named: set[tuple[str, ...]]) -> None:
         key = record["product"]["external_id"]
-        if alone(record) and key not in self.products:
+        if has_offers_only(record) and key not in self.products:
             return
         product = self.products.setdefault(key, {"data": {}, "gone": False, "variants": {}})
         stated = {
@@ -98,9 +105,9 @@ class Model:
             self._withdraw(key, product, set())
             named -= {name for name in named if len(name) > 2 and name[0] == key}
         for variant in record["variants"] or []:
-            self._variant(key, product, variant, full, alone(record), named)
+            self._apply_variant(key, product, variant, full, has_offers_only(record), named)
 
-    def _variant(
+    def _apply_variant(
         self, key: str, product: Any, stated: Any, full: set[tuple[str, ...]], alone: bool, named: set[tuple[str, ...]]
     ) -> None:
         name = stated["external_id"]
@@ -140,7 +147,7 @@ class Model:
                     offer.pop("incoming", None)
                     offer |= {"quantity": 0, "availability": "out_of_stock", "withdrawn": True}
 
-    def held(self) -> dict[str, Any]:
+    def build_contents(self) -> dict[str, Any]:
         """Return the contents in the format of `PushDesk.held`."""
         return {
             key: {
@@ -160,10 +167,10 @@ class Model:
         }
 
 
-def _all_gone(product: Any) -> bool:
+def _are_all_discontinued(product: Any) -> bool:
     ends = [variant["data"].get("discontinued") is True for variant in product["variants"].values()]
     return bool(ends) and all(ends)
 
 
-def _key(record: dict[str, Any]) -> tuple[str]:
+def _get_key(record: dict[str, Any]) -> tuple[str]:
     return (record["product"]["external_id"],)

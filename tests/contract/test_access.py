@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-async def _add(backend: Backend, key: ApiKey) -> None:
+async def _add_key(backend: Backend, key: ApiKey) -> None:
     async with backend.uow.begin(key.tenant, CALL) as tx:
         await tx[KeyStore].add(key)
 
@@ -35,7 +35,7 @@ async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> N
         networks=("203.0.113.0/24", "2001:db8::/32"),
         expires_at=builders.MOMENT + timedelta(days=30),
     )
-    await _add(backend, key)
+    await _add_key(backend, key)
     found = (await backend.credentials.find_keys([key.digest])).get(key.digest)
     assert found is not None
     kept, principal = found
@@ -56,7 +56,7 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[OrgStore].add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
     key = builders.api_key(tenant, member=user, role="viewer")
-    await _add(backend, key)
+    await _add_key(backend, key)
     found = (await backend.credentials.find_keys([key.digest])).get(key.digest)
     assert found is not None and found[0].member == user
     assert found[1].role == "viewer" and found[1].scopes == ROLES["viewer"]
@@ -64,14 +64,14 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
 
 async def test_a_key_whose_member_has_left_proves_nothing(backend: Backend) -> None:
     key = builders.api_key(await backend.tenant(), member=new_id("usr"), role="viewer")
-    await _add(backend, key)
+    await _add_key(backend, key)
     assert (await backend.credentials.find_keys([key.digest])).get(key.digest) is None
 
 
 async def test_revoking(backend: Backend) -> None:
     tenant = await backend.tenant()
     key = builders.api_key(tenant)
-    await _add(backend, key)
+    await _add_key(backend, key)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert not await tx[KeyStore].revoke(key.id)
@@ -95,11 +95,11 @@ async def test_many_keys_at_once(backend: Backend) -> None:
     org = await backend.organisation()
     keys = [builders.api_key(Tenant(org.id, livemode)) for livemode in (True, False, True)]
     for key in keys:
-        await _add(backend, key)
+        await _add_key(backend, key)
     async with backend.uow.begin(keys[2].tenant, CALL) as tx:
         assert await tx[KeyStore].revoke(keys[2].id)
     left = builders.api_key(keys[0].tenant, member=new_id("usr"))
-    await _add(backend, left)
+    await _add_key(backend, left)
     found = await backend.credentials.find_keys([*(key.digest for key in keys), left.digest, b"unknown"])
     assert set(found) == {key.digest for key in keys}
     for key in keys:
@@ -117,7 +117,7 @@ async def test_keys_are_listed_by_mode(backend: Backend) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[OrgStore].add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
     for key in (*keys, theirs, *others):
-        await _add(backend, key)
+        await _add_key(backend, key)
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[KeyStore].revoke(keys[0].id)
 
@@ -137,7 +137,7 @@ async def test_when_a_key_was_last_used(backend: Backend) -> None:
     tenant = await backend.tenant()
     used, unused = builders.api_key(tenant), builders.api_key(tenant)
     for key in (used, unused):
-        await _add(backend, key)
+        await _add_key(backend, key)
     at = backend.now().replace(microsecond=0)
     for passed in (timedelta(), timedelta(minutes=5), timedelta(minutes=5, seconds=20)):
         log = builders.request_log(tenant, actor=Actor("api_key", used.id), created_at=at + passed)
@@ -156,7 +156,7 @@ async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
     own = [builders.api_key(Tenant(org.id, livemode), member=user) for livemode in (True, False)]
     others = [builders.api_key(Tenant(org.id, True)), builders.api_key(await backend.tenant(), member=user)]
     for key in (*own, *others):
-        await _add(backend, key)
+        await _add_key(backend, key)
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         assert list(await tx[KeyStore].revoke_by_member(user)) == sorted(key.id for key in own)
         assert list(await tx[KeyStore].revoke_by_member(user)) == []

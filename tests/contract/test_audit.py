@@ -24,12 +24,12 @@ BOT = replace(builders.CALL, actor=Actor("agent", "agt_bot", "usr_anna"), operat
 NAME = "name"
 
 
-def change(old: Any, new: Any, id: str = "src_1", field: str = NAME) -> Change:
+def build_change(old: Any, new: Any, id: str = "src_1", field: str = NAME) -> Change:
     """Return a change of a source's field."""
     return Change("source", id, "update", {field: old}, {field: new})
 
 
-async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any = ANNA, undoing: str = "") -> str:
+async def record_act(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any = ANNA, undoing: str = "") -> str:
     """Record one act and return its ID."""
     async with uow.begin(tenant, call) as tx:
         if undoing:
@@ -39,43 +39,43 @@ async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any =
     return act
 
 
-async def faults(uow: UnitOfWork, tenant: Tenant) -> tuple[int, int]:
+async def count_faults(uow: UnitOfWork, tenant: Tenant) -> tuple[int, int]:
     """Return the numbers of entries and faults in the chain."""
     async with uow.begin_reading(tenant) as tx:
         report = await AuditService().verify_chain(tx)
     return report.valid_entries, len(report.faults)
 
 
-async def listed(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, **page: Any) -> list[str]:
+async def list_entry_ids(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, **page: Any) -> list[str]:
     """Return the IDs of a page of entries."""
     async with uow.begin_reading(tenant) as tx:
         return [entry.id for entry in (await tx[AuditLog].page(PageRequest(**page), filter)).items]
 
 
 async def test_entries_are_chained_whatever_their_content(uow: UnitOfWork, tenant: Tenant) -> None:
-    assert await faults(uow, tenant) == (0, 0)
+    assert await count_faults(uow, tenant) == (0, 0)
     odd: Mapping[str, Any] = {
         "number": 1e22, "fraction": 0.1, "small": 1e-9, "minus": -0.0, "text": 'ä"\\ \U0001f6cb', "none": None,
         "list": [1, 2.50, {"b": True, "a": []}], "empty": {},
     }  # fmt: skip
-    await written(uow, tenant, Change("source", "src_1", "create", {}, odd))
-    await written(uow, tenant, *[change(n, n + 1, f"src_{n}") for n in range(5)], call=BOT)
+    await record_act(uow, tenant, Change("source", "src_1", "create", {}, odd))
+    await record_act(uow, tenant, *[build_change(n, n + 1, f"src_{n}") for n in range(5)], call=BOT)
     async with uow.begin(tenant, ANNA) as tx:
         tx.is_dry_run = True
-        await tx[AuditLog].add(change("a", "b"))
+        await tx[AuditLog].add(build_change("a", "b"))
     async with uow.begin(tenant, ANNA) as tx:
         with pytest.raises(LookupError):
             async with tx.savepoint():
-                await tx[AuditLog].add(change("a", "lost"))
+                await tx[AuditLog].add(build_change("a", "lost"))
                 raise LookupError
-        await tx[AuditLog].add(change("a", "b"))
-    assert await faults(uow, tenant) == (7, 0)
-    assert await faults(uow, Tenant(tenant.org, False)) == (0, 0), "each mode has its own"
+        await tx[AuditLog].add(build_change("a", "b"))
+    assert await count_faults(uow, tenant) == (7, 0)
+    assert await count_faults(uow, Tenant(tenant.org, False)) == (0, 0), "each mode has its own"
 
 
 async def test_an_act_has_all_that_a_transaction_changed(uow: UnitOfWork, tenant: Tenant) -> None:
-    act = await written(uow, tenant, change(1, 2), change(1, 2, "src_2"), call=BOT)
-    other = await written(uow, tenant, change(2, 3))
+    act = await record_act(uow, tenant, build_change(1, 2), build_change(1, 2, "src_2"), call=BOT)
+    other = await record_act(uow, tenant, build_change(2, 3))
     async with uow.begin_reading(tenant) as tx:
         both, alone = await tx[AuditLog].list_entries_of_acts([act]), await tx[AuditLog].get(other)
         assert await tx[AuditLog].get(act) == both[0]
@@ -89,14 +89,14 @@ async def test_an_act_has_all_that_a_transaction_changed(uow: UnitOfWork, tenant
 async def test_lists_are_filtered(backend: Backend, tenant: Tenant) -> None:
     uow = backend.uow
     began = backend.now()
-    first = await written(uow, tenant, change(1, 2))
-    second = await written(uow, tenant, change(1, 2, "src_2"), call=BOT)
-    third = await written(uow, tenant, Change("webhook_endpoint", "whe_1", "delete", {"url": "x"}, {}), call=BOT)
-    fourth = await written(uow, tenant, change(2, 3, "src_2"))
+    first = await record_act(uow, tenant, build_change(1, 2))
+    second = await record_act(uow, tenant, build_change(1, 2, "src_2"), call=BOT)
+    third = await record_act(uow, tenant, Change("webhook_endpoint", "whe_1", "delete", {"url": "x"}, {}), call=BOT)
+    fourth = await record_act(uow, tenant, build_change(2, 3, "src_2"))
     ids = {first: 1, second: 2, third: 3, fourth: 4}
 
     async def shown(**given: Any) -> list[int]:
-        return [ids[one] for one in await listed(uow, tenant, AuditFilter(**given))]
+        return [ids[one] for one in await list_entry_ids(uow, tenant, AuditFilter(**given))]
 
     assert await shown() == [4, 3, 2, 1]
     assert await shown(actor="agt_bot") == [3, 2]
@@ -111,9 +111,11 @@ async def test_lists_are_filtered(backend: Backend, tenant: Tenant) -> None:
     assert await shown(since=backend.now() + timedelta(seconds=9), actor="agt_bot") == []
     assert await shown(until=began - timedelta(seconds=9), object="source") == []
     for given in ({}, {"object": "source", "reversible": True}):
-        every = await listed(uow, tenant, AuditFilter(**given))
-        assert await listed(uow, tenant, AuditFilter(**given), limit=1, key=every[0]) == every[1:2]
-        assert await listed(uow, tenant, AuditFilter(**given), limit=1, key=every[1], backwards=True) == every[:1]
+        every = await list_entry_ids(uow, tenant, AuditFilter(**given))
+        assert await list_entry_ids(uow, tenant, AuditFilter(**given), limit=1, key=every[0]) == every[1:2]
+        assert (
+            await list_entry_ids(uow, tenant, AuditFilter(**given), limit=1, key=every[1], backwards=True) == every[:1]
+        )
 
 
 async def test_later_entries_depend_on_earlier_ones(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -121,42 +123,42 @@ async def test_later_entries_depend_on_earlier_ones(uow: UnitOfWork, tenant: Ten
         async with uow.begin_reading(tenant) as tx:
             return await tx[AuditLog].find_dependents(await tx[AuditLog].list_entries_of_acts(acts))
 
-    first = await written(uow, tenant, change("a", "b"))
-    elsewhere = await written(uow, tenant, change("a", "b", "src_2"))
-    await written(uow, tenant, change(1, 2, field="status"))
+    first = await record_act(uow, tenant, build_change("a", "b"))
+    elsewhere = await record_act(uow, tenant, build_change("a", "b", "src_2"))
+    await record_act(uow, tenant, build_change(1, 2, field="status"))
     assert await standing(first, elsewhere) == {}
-    second = await written(uow, tenant, change("b", "c"))
+    second = await record_act(uow, tenant, build_change("b", "c"))
     assert await standing(first, second, elsewhere) == {first: second}
-    undoing = await written(uow, tenant, change("c", "b"), undoing=second)
+    undoing = await record_act(uow, tenant, build_change("c", "b"), undoing=second)
     assert await standing(first, undoing) == {}, "it and its undoing come to nothing"
-    again = await written(uow, tenant, change("b", "c"), undoing=undoing)
+    again = await record_act(uow, tenant, build_change("b", "c"), undoing=undoing)
     assert await standing(first, again) == {first: again}, "done again, it stands"
-    await written(uow, tenant, change("c", "b"), undoing=again)
+    await record_act(uow, tenant, build_change("c", "b"), undoing=again)
     assert await standing(first) == {}
-    gone = await written(uow, tenant, Change("source", "src_1", "delete", {"name": "b"}, {}))
+    gone = await record_act(uow, tenant, Change("source", "src_1", "delete", {"name": "b"}, {}))
     assert await standing(first) == {first: gone}, "a deletion touches every field"
     async with uow.begin_reading(tenant) as tx:
         assert (await tx[AuditLog].find_undoing_acts([first, second, undoing])).keys() == {second, undoing}
 
 
 async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
-    act = await written(uow, tenant, change("a", "b"))
+    act = await record_act(uow, tenant, build_change("a", "b"))
 
     async def undo() -> bool:
         try:
-            await written(uow, tenant, change("b", "a"), undoing=act)
+            await record_act(uow, tenant, build_change("b", "a"), undoing=act)
         except DomainError as error:
             assert error.code == "conflict"
             return False
         return True
 
     assert sum(await asyncio.gather(*(undo() for _ in range(4)))) == 1
-    assert await faults(uow, tenant) == (2, 0)
+    assert await count_faults(uow, tenant) == (2, 0)
 
 
 async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, ANNA) as tx:
-        entry = await tx[AuditLog].add(change("a", "b"))
+        entry = await tx[AuditLog].add(build_change("a", "b"))
         await tx[AuditLog].store_sealed(entry, b"sealed")
     async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[AuditLog].get_sealed(entry) == b"sealed"
@@ -164,7 +166,7 @@ async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenan
         found = await tx[AuditLog].get(entry)
     assert found is not None
     assert found.has_sealed
-    assert await faults(backend.uow, tenant) == (1, 0)
+    assert await count_faults(backend.uow, tenant) == (1, 0)
     async with backend.uow.begin_reading(await backend.tenant()) as tx:
         assert await tx[AuditLog].get_sealed(entry) is None
 
@@ -172,7 +174,7 @@ async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenan
 async def test_writers_at_once_leave_one_chain(uow: UnitOfWork, tenant: Tenant) -> None:
     async def write(writer: int) -> None:
         for turn in range(6):
-            await written(uow, tenant, *[change(turn, turn + 1, f"src_{writer}") for _ in range(1 + turn % 3)])
+            await record_act(uow, tenant, *[build_change(turn, turn + 1, f"src_{writer}") for _ in range(1 + turn % 3)])
 
     await asyncio.gather(*(write(writer) for writer in range(8)))
-    assert await faults(uow, tenant) == (8 * 12, 0)
+    assert await count_faults(uow, tenant) == (8 * 12, 0)

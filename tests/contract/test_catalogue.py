@@ -23,15 +23,15 @@ CALL = builders.CALL
 SOURCES = ("src_0000000000000000000001", "src_0000000000000000000002")
 
 
-def _id(document: Document) -> str:
+def _get_id(document: Document) -> str:
     return document.id
 
 
-def _newest(products: list[Product]) -> list[str]:
+def _sort_ids(products: list[Product]) -> list[str]:
     return sorted((product.id for product in products), reverse=True)
 
 
-def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetch[Document]:
+def build_product_fetch(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetch[Document]:
     """Return a function that fetches pages of products with this filter."""
 
     async def fetch(page_request: PageRequest) -> Page[Document]:
@@ -41,7 +41,7 @@ def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetc
     return fetch
 
 
-def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[OfferLine]:
+def build_offer_fetch(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[OfferLine]:
     """Return a function that fetches pages of offers with this filter."""
 
     async def fetch(page_request: PageRequest) -> Page[OfferLine]:
@@ -51,8 +51,8 @@ def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[Of
     return fetch
 
 
-async def _found(backend: Backend, tenant: Tenant, **filter: object) -> list[str]:
-    fetch = products_of(backend, tenant, ProductFilter(**filter))  # type: ignore[arg-type]
+async def _find_product_ids(backend: Backend, tenant: Tenant, **filter: object) -> list[str]:
+    fetch = build_product_fetch(backend, tenant, ProductFilter(**filter))  # type: ignore[arg-type]
     return [document.id for document in await collect_items(fetch, 100)]
 
 
@@ -91,9 +91,9 @@ async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:
     tenant = Tenant(org.id, False)
     product = builders.product(SOURCES[0], org.catalogues[1], "k")
     await catalogues.add_products(backend.uow, tenant, product)
-    assert await _found(backend, tenant, catalogue=org.catalogues[1]) == [product.id]
-    assert await _found(backend, tenant, catalogue=org.catalogues[0]) == []
-    assert await _found(backend, tenant, catalogue="cat_0000000000000000000000") == []
+    assert await _find_product_ids(backend, tenant, catalogue=org.catalogues[1]) == [product.id]
+    assert await _find_product_ids(backend, tenant, catalogue=org.catalogues[0]) == []
+    assert await _find_product_ids(backend, tenant, catalogue="cat_0000000000000000000000") == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ async def test_search(backend: Backend, tenant: Tenant, q: str, found: bool) -> 
     await catalogues.add_products(
         backend.uow, tenant, product, builders.product(SOURCES[0], "cat_1", "l", data={"title": "Lamp"})
     )
-    assert await _found(backend, tenant, q=q) == ([product.id] if found else [])
+    assert await _find_product_ids(backend, tenant, q=q) == ([product.id] if found else [])
 
 
 async def test_category_filter_includes_what_is_below(backend: Backend, tenant: Tenant) -> None:
@@ -129,9 +129,9 @@ async def test_category_filter_includes_what_is_below(backend: Backend, tenant: 
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Sofa", "category": deep.id})
     top = builders.product(SOURCES[0], "cat_1", "l", data={"title": "Seat", "category": deep.ancestors[0]})
     await catalogues.add_products(backend.uow, tenant, product, top)
-    assert await _found(backend, tenant, category=deep.id) == [product.id]
-    assert await _found(backend, tenant, category=deep.ancestors[1]) == [product.id]
-    assert await _found(backend, tenant, category=deep.ancestors[0]) == _newest([product, top])
+    assert await _find_product_ids(backend, tenant, category=deep.id) == [product.id]
+    assert await _find_product_ids(backend, tenant, category=deep.ancestors[1]) == [product.id]
+    assert await _find_product_ids(backend, tenant, category=deep.ancestors[0]) == _sort_ids([product, top])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -147,10 +147,10 @@ async def test_random_products_under_random_filters(backend: Backend, seed: int)
         held += await catalogues.add_products(backend.uow, tenant, *new, now=moment)
     for _ in range(25):
         filter = catalogues.random_product_filter(dice, held, [*moments, moments[-1] + timedelta(seconds=1)])
-        expected = _newest([product for product in held if filters.matches(product, filter)])
+        expected = _sort_ids([product for product in held if filters.matches(product, filter)])
         if filter.catalogue not in (None, org.catalogues[0]):
             expected = []
-        fetch = products_of(backend, tenant, filter)
+        fetch = build_product_fetch(backend, tenant, filter)
         limit = dice.choice([1, 3, 10, 100])
         assert [document.id for document in await collect_items(fetch, limit)] == expected, filter
         if expected:
@@ -175,7 +175,7 @@ async def test_random_offers_under_random_filters(backend: Backend, seed: int) -
     for _ in range(25):
         filter = catalogues.random_offer_filter(dice, held, moments)
         expected = [id for id in sorted(offers, reverse=True) if filters.offer_matches(*offers[id], filter)]
-        lines = await collect_items(offers_of(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
+        lines = await collect_items(build_offer_fetch(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
         assert [line.offer.id for line in lines] == expected, filter
 
 
@@ -195,7 +195,9 @@ async def test_an_offer_line_names_its_variant_and_product(backend: Backend, ten
     )
     other = builders.offer(builders.variant(bare, "bare/1", data={}))
     await catalogues.add_products(backend.uow, tenant, bare, full)
-    lines = {line.offer.id: line for line in await collect_items(offers_of(backend, tenant, OfferFilter()), 100)}
+    lines = {
+        line.offer.id: line for line in await collect_items(build_offer_fetch(backend, tenant, OfferFilter()), 100)
+    }
     assert lines[offer.id] == OfferLine(offer, "cat_1", "Table", "A-1", "full", "full/1")
     assert lines[other.id] == OfferLine(other, "cat_1", None, None, "bare", "bare/1")
 
@@ -207,11 +209,11 @@ async def test_pages_are_stable_while_products_are_added(backend: Backend, tenan
     async def insert() -> None:
         await catalogues.add_products(backend.uow, tenant, builders.product(SOURCES[0], "cat_1", new_id("prod")))
 
-    fetch = products_of(backend, tenant, ProductFilter(brand="lindgren"))
+    fetch = build_product_fetch(backend, tenant, ProductFilter(brand="lindgren"))
     expected = await collect_items(fetch, 100)
-    assert [document.id for document in expected] == _newest(products)
-    await check_pagination(fetch, expected, _id)
-    await check_insertions(fetch, insert, expected, _id)
+    assert [document.id for document in expected] == _sort_ids(products)
+    await check_pagination(fetch, expected, _get_id)
+    await check_insertions(fetch, insert, expected, _get_id)
 
 
 async def test_codes_are_those_that_a_variant_has_now(backend: Backend, tenant: Tenant) -> None:
@@ -219,11 +221,11 @@ async def test_codes_are_those_that_a_variant_has_now(backend: Backend, tenant: 
     variant = builders.variant(product, "k/1", data={"sku": "A-1", "gtin": "4006381333931", "mpn": "M"})
     builders.offer(variant)
     await catalogues.add_products(backend.uow, tenant, product)
-    assert await _found(backend, tenant, gtin=["04006381333931"], sku=["A-1"], mpn=["M"]) == [product.id]
+    assert await _find_product_ids(backend, tenant, gtin=["04006381333931"], sku=["A-1"], mpn=["M"]) == [product.id]
     changed = replace(variant, data={"sku": "a1", "gtin": "96385074"})
     product.variants = [changed]
     batch = Batch(changed_variants=[changed], touched={product.id: product})
     await catalogues.store_batch(backend.uow, tenant, batch, catalogues.full_key_range(SOURCES[0]))
     for gone in ({"gtin": ["4006381333931"]}, {"sku": ["A-1"]}, {"mpn": ["M"]}):
-        assert await _found(backend, tenant, **gone) == []
-    assert await _found(backend, tenant, gtin=["96385074"], sku=["a1"], external_id=["k/1"]) == [product.id]
+        assert await _find_product_ids(backend, tenant, **gone) == []
+    assert await _find_product_ids(backend, tenant, gtin=["96385074"], sku=["a1"], external_id=["k/1"]) == [product.id]

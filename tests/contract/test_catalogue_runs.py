@@ -27,7 +27,7 @@ SOURCE = "src_0000000000000000000001"
 OTHER = "src_0000000000000000000002"
 
 
-async def _compare(
+async def _compare_fingerprints(
     uow: UnitOfWork, tenant: Tenant, key_range: SlotRange, *fingerprints: tuple[str, bytes]
 ) -> FingerprintDiff:
     async with uow.begin(tenant, CALL) as tx:
@@ -36,7 +36,7 @@ async def _compare(
         )
 
 
-def _diff(**sets: set[str] | int) -> FingerprintDiff:
+def _build_diff(**sets: set[str] | int) -> FingerprintDiff:
     return FingerprintDiff(
         **{  # type: ignore[arg-type]
             name: sets.get(name, 0) if name == "unchanged_count" else frozenset(sets.get(name, set()))  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ def _diff(**sets: set[str] | int) -> FingerprintDiff:
     )
 
 
-def _table(key: str = "k", source: str = SOURCE) -> Product:
+def _build_product(key: str = "k", source: str = SOURCE) -> Product:
     """Return a product with two variants and three offers."""
     product = builders.product(source, "cat_1", key)
     first = builders.variant(product, f"{key}/1", data={"sku": "AB-1"})
@@ -58,31 +58,33 @@ def _table(key: str = "k", source: str = SOURCE) -> Product:
 
 async def test_fingerprints_distinguish_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range = full_key_range(SOURCE)
-    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _diff(changed={"a", "b"})
+    assert await _compare_fingerprints(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _build_diff(
+        changed={"a", "b"}
+    )
     await store_batch(
         uow, tenant, Batch(fingerprints=[row_fingerprint("a"), row_fingerprint("b"), row_fingerprint("c")]), key_range
     )
-    found = await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"2"), ("d", b"1"))
-    assert found == _diff(changed={"b", "d"}, absent={"c"}, unchanged_count=1)
+    found = await _compare_fingerprints(uow, tenant, key_range, ("a", b"1"), ("b", b"2"), ("d", b"1"))
+    assert found == _build_diff(changed={"b", "d"}, absent={"c"}, unchanged_count=1)
     await store_batch(uow, tenant, Batch(absent_keys=["c"]), key_range)
-    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _diff(
+    assert await _compare_fingerprints(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _build_diff(
         still_absent={"c"}, unchanged_count=2
     )
-    assert (await _compare(uow, tenant, key_range, ("c", b"1"))).returned == {"c"}
-    assert (await _compare(uow, tenant, key_range, ("c", b"2"))).changed == {"c"}
+    assert (await _compare_fingerprints(uow, tenant, key_range, ("c", b"1"))).returned == {"c"}
+    assert (await _compare_fingerprints(uow, tenant, key_range, ("c", b"2"))).changed == {"c"}
     await store_batch(uow, tenant, Batch(fingerprints=[row_fingerprint("c")]), key_range)
-    assert (await _compare(uow, tenant, key_range, ("c", b"1"))).unchanged_count == 1
+    assert (await _compare_fingerprints(uow, tenant, key_range, ("c", b"1"))).unchanged_count == 1
 
 
 async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range = full_key_range(SOURCE)
     await store_batch(uow, tenant, Batch(fingerprints=[row_fingerprint("a")]), key_range)
     for _ in range(3):
-        found = await _compare(uow, tenant, key_range)
+        found = await _compare_fingerprints(uow, tenant, key_range)
         assert found.absent | found.still_absent == {"a"}
         await store_batch(uow, tenant, Batch(absent_keys=["a"]), key_range)
-    assert await _compare(uow, tenant, key_range) == _diff()
-    assert await _compare(uow, tenant, key_range, ("a", b"1")) == _diff(returned={"a"})
+    assert await _compare_fingerprints(uow, tenant, key_range) == _build_diff()
+    assert await _compare_fingerprints(uow, tenant, key_range, ("a", b"1")) == _build_diff(returned={"a"})
 
 
 async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -92,17 +94,19 @@ async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork,
         replace(row_fingerprint("bad"), problem_count=3),
     )
     await store_batch(uow, tenant, Batch(fingerprints=[good, bad]), key_range)
-    assert (await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))).problem_count_by_key == {"bad": 3}
-    changed = await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"2"))
+    assert (
+        await _compare_fingerprints(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))
+    ).problem_count_by_key == {"bad": 3}
+    changed = await _compare_fingerprints(uow, tenant, key_range, ("good", b"1"), ("bad", b"2"))
     assert (changed.problem_count_by_key, changed.changed, changed.reappeared) == ({}, {"bad"}, set())
     await store_batch(uow, tenant, Batch(absent_keys=["good"]), key_range)
-    assert (await _compare(uow, tenant, key_range, ("good", b"2"), ("bad", b"1"))).reappeared == {"good"}
+    assert (await _compare_fingerprints(uow, tenant, key_range, ("good", b"2"), ("bad", b"1"))).reappeared == {"good"}
     await store_batch(
         uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), full_key_range(OTHER)
     )
-    assert (await _compare(uow, tenant, key_range, ("bad", b"1"))).problem_count_by_key == {"bad": 3}
+    assert (await _compare_fingerprints(uow, tenant, key_range, ("bad", b"1"))).problem_count_by_key == {"bad": 3}
     await store_batch(uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), key_range)
-    found = await _compare(uow, tenant, key_range, ("bad", b"1"))
+    found = await _compare_fingerprints(uow, tenant, key_range, ("bad", b"1"))
     assert (found.changed, found.problem_count_by_key) == ({"bad"}, {})
 
 
@@ -124,8 +128,8 @@ async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWo
 
 
 async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
-    [kept, other, _] = await add_products(uow, tenant, _table("k"), _table("l"), _table("m"))
-    await add_products(uow, tenant, _table("k", OTHER))
+    [kept, other, _] = await add_products(uow, tenant, _build_product("k"), _build_product("l"), _build_product("m"))
+    await add_products(uow, tenant, _build_product("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[CatalogueStore].load_products(SOURCE, ["k", "unknown"]) == {"k": kept}
         assert await tx[CatalogueStore].load_products(SOURCE, [], ["l/2"]) == {"l": other}
@@ -134,7 +138,7 @@ async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
-    [kept] = await add_products(uow, tenant, _table())
+    [kept] = await add_products(uow, tenant, _build_product())
     async with uow.begin(tenant, CALL) as tx:
         loaded = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
         loaded.status = "discontinued"
@@ -152,7 +156,7 @@ async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant
     builders.variant(two, "AB1", data={})
     builders.offer(two.variants[1])
     await add_products(uow, tenant, one, two)
-    await add_products(uow, tenant, _table("k", OTHER))
+    await add_products(uow, tenant, _build_product("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
         found = await tx[CatalogueStore].load_variants(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
     assert {key: (product.key, variant.key) for key, (product, variant) in found.items()} == {
@@ -165,7 +169,7 @@ async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant
 
 
 async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _table())
+    await add_products(uow, tenant, _build_product())
     later = NOW + timedelta(hours=1)
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
@@ -217,7 +221,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _table())
+    await add_products(uow, tenant, _build_product())
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
     [offer, *others] = [offer for variant in product.variants for offer in variant.offers]
@@ -246,7 +250,7 @@ async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: 
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _table("k"), builders.product(SOURCE, "cat_1", "l"))
+    await add_products(uow, tenant, _build_product("k"), builders.product(SOURCE, "cat_1", "l"))
     async with uow.begin(tenant, CALL) as tx:
         products = await tx[CatalogueStore].load_products(SOURCE, ["k", "l"])
         old, new = products["k"], products["l"]
@@ -268,7 +272,7 @@ async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenan
 
 
 async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant) -> None:
-    product = _table()
+    product = _build_product()
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
             batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[row_fingerprint("k")])
@@ -282,8 +286,8 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
 
 
 async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _table("k"), _table("l"))
-    await add_products(uow, tenant, _table("k", OTHER))
+    await add_products(uow, tenant, _build_product("k"), _build_product("l"))
+    await add_products(uow, tenant, _build_product("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[CatalogueStore].count_stated_offers(SOURCE, "catalogue") == 4
         assert await tx[CatalogueStore].count_stated_offers(SOURCE, "stock") == 4
@@ -330,7 +334,7 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
 
 
 async def test_an_item_as_its_source_keys_it(uow: UnitOfWork, tenant: Tenant) -> None:
-    [kept] = await add_products(uow, tenant, _table("k"))
+    [kept] = await add_products(uow, tenant, _build_product("k"))
     first, second = kept.variants
     async with uow.begin_reading(tenant) as tx:
         item = await tx[CatalogueStore].get_source_item(first.id)

@@ -36,16 +36,21 @@ CHAIRS, SOFAS = (
 SOURCE, OTHER = "src_0000000000000000000001", "src_0000000000000000000002"
 
 
-def _product(key: str, *path: str, source: str = SOURCE, stated: str | None = None, **data: Any) -> Product:
+def _build_product(key: str, *path: str, source: str = SOURCE, stated: str | None = None, **data: Any) -> Product:
     data = {"title": key, **({"category_path": list(path)} if path else {}), **data}
     return builders.product(source, "cat_1", key, data=data, stated_category=stated)
 
 
 async def test_paths_are_counted_for_each_source_those_of_most_products_first(uow: UnitOfWork, tenant: Tenant) -> None:
     await add_products(
-        uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4")
+        uow,
+        tenant,
+        _build_product("1", "A", "B"),
+        _build_product("2", "A", "B"),
+        _build_product("3", "Ä\tß"),
+        _build_product("4"),
     )
-    await add_products(uow, tenant, _product("1", "A", source=OTHER))
+    await add_products(uow, tenant, _build_product("1", "A", source=OTHER))
     async with uow.begin_reading(tenant) as tx:
         found = await tx[CatalogueStore].list_category_paths(SOURCE, 10, 100)
         assert (found.product_count_by_path, found.omitted_count) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
@@ -59,9 +64,9 @@ async def test_paths_are_counted_for_each_source_those_of_most_products_first(uo
 
 
 async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
-    first, second = _product("1", "A", category=CHAIRS, stated=SOFAS), _product("2")
+    first, second = _build_product("1", "A", category=CHAIRS, stated=SOFAS), _build_product("2")
     await add_products(uow, tenant, first, second)
-    await add_products(uow, tenant, _product("1", "A", source=OTHER))
+    await add_products(uow, tenant, _build_product("1", "A", source=OTHER))
     expected = sorted(
         [ProductCategory(first.id, "1", ("A",), CHAIRS, SOFAS), ProductCategory(second.id, "2", (), None, None)]
     )
@@ -73,7 +78,7 @@ async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (await tx[CatalogueStore].load_products(SOURCE, ["1"]))["1"].stated_category == SOFAS
 
 
-async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
+async def _queue_run(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
     """Save the rules of the source and queue the run that reassigns its products."""
     source = builders.source(id=SOURCE)
     async with uow.begin(tenant, CALL) as tx:
@@ -89,14 +94,14 @@ async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
     return run
 
 
-async def _claimed(backend: Backend, tenant: Tenant) -> ClaimedJob:
+async def _claim_job(backend: Backend, tenant: Tenant) -> ClaimedJob:
     [job] = await backend.dispatch.claim(f"{tenant.org}/source:{SOURCE}", 1, timedelta(seconds=30))
     assert job.kind == REASSIGN_CATEGORIES
     return job
 
 
-async def _refiled(backend: Backend, tenant: Tenant, run: Run) -> Run:
-    await CategoryReassignment(backend.uow)(await _claimed(backend, tenant), asyncio.Event())
+async def _run_reassignment(backend: Backend, tenant: Tenant, run: Run) -> Run:
+    await CategoryReassignment(backend.uow)(await _claim_job(backend, tenant), asyncio.Event())
     async with backend.uow.begin_reading(tenant) as tx:
         return await tx[RunStore].get(run.id) or run
 
@@ -107,26 +112,28 @@ async def test_refiling_writes_what_moves_alone_some_at_a_time(
     monkeypatch.setattr(category_rules, "READ_BATCH", 4)
     monkeypatch.setattr(category_rules, "WRITE_BATCH", 2)
     uow = backend.uow
-    await add_products(uow, tenant, *(_product(str(number), "A", "B") for number in range(7)), _product("other", "C"))
-    run = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), CHAIRS)))
+    await add_products(
+        uow, tenant, *(_build_product(str(number), "A", "B") for number in range(7)), _build_product("other", "C")
+    )
+    run = await _run_reassignment(backend, tenant, await _queue_run(uow, tenant, RuleChange(("A",), CHAIRS)))
     assert (run.status, run.stats, run.snapshot) == (RunStatus.SUCCEEDED, {"products_changed": 7}, None)
     async with uow.begin_reading(tenant) as tx:
         loaded = await tx[CatalogueStore].list_product_categories(SOURCE, "", 100)
         assert [one.category for one in loaded if one.path == ("A", "B")] == [CHAIRS] * 7
         page = await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))
         assert len(page.items) == 7 and all(CHAIRS.encode() in document.body for document in page.items)
-    again = await _refiled(backend, tenant, await _queued(uow, tenant))
+    again = await _run_reassignment(backend, tenant, await _queue_run(uow, tenant))
     assert again.stats == {"products_changed": 0}
-    gone = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), None)))
+    gone = await _run_reassignment(backend, tenant, await _queue_run(uow, tenant, RuleChange(("A",), None)))
     assert gone.stats == {"products_changed": 7}
     async with uow.begin_reading(tenant) as tx:
         assert not (await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))).items
 
 
 async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
-    await add_products(backend.uow, tenant, _product("1", "A"))
-    await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
-    job = await _claimed(backend, tenant)
+    await add_products(backend.uow, tenant, _build_product("1", "A"))
+    await _queue_run(backend.uow, tenant, RuleChange(("A",), CHAIRS))
+    job = await _claim_job(backend, tenant)
     with pytest.raises(LeaseLost):
         await CategoryReassignment(backend.uow)(replace(job, attempt=job.attempt - 1), asyncio.Event())
     async with backend.uow.begin_reading(tenant) as tx:
@@ -136,9 +143,9 @@ async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant
 async def test_a_run_that_fails_over_and_over_ends(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await add_products(backend.uow, tenant, _product("1", "A"))
-    run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
-    job = await _claimed(backend, tenant)
+    await add_products(backend.uow, tenant, _build_product("1", "A"))
+    run = await _queue_run(backend.uow, tenant, RuleChange(("A",), CHAIRS))
+    job = await _claim_job(backend, tenant)
     monkeypatch.setattr(category_rules, "READ_BATCH", "many")  # unexpected failure
     with pytest.raises(Exception):  # noqa: B017  whatever the store says to that
         await CategoryReassignment(backend.uow)(job, asyncio.Event())
@@ -151,6 +158,6 @@ async def test_a_run_that_fails_over_and_over_ends(
 
 
 async def test_rules_are_each_tenants_own(uow: UnitOfWork, tenant: Tenant) -> None:
-    await _queued(uow, tenant, RuleChange(("A",), CHAIRS))
+    await _queue_run(uow, tenant, RuleChange(("A",), CHAIRS))
     async with uow.begin_reading(Tenant(tenant.org, not tenant.livemode)) as tx:
         assert await tx.store(CategoryRules).get(SOURCE) is None

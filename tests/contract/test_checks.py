@@ -30,14 +30,14 @@ PLACE = "default"
 PRICES = {"currency": "usd", "price": 10050, "cost": 5000}
 
 
-async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckHarness, str]:
+async def _create_desk(backend: Backend, tenant: Tenant) -> tuple[CheckHarness, str]:
     """Return a desk with two chairs and the ID of the first one's variant."""
     desk = await create_check_harness(backend, tenant)
     assert (await desk.pull(FEED)).status == RunStatus.SUCCEEDED
     return desk, (await desk.get_variant_ids("A-1"))["A-1"]
 
 
-async def _source(desk: CheckHarness) -> Source:
+async def _load_source(desk: CheckHarness) -> Source:
     async with desk.backend.uow.begin_reading(desk.tenant) as tx:
         found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
@@ -45,8 +45,8 @@ async def _source(desk: CheckHarness) -> Source:
 
 
 async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
-    before = await _source(desk)
+    desk, variant = await _create_desk(backend, tenant)
+    before = await _load_source(desk)
     check = await desk.run_check(variant, b"SKU,Qty,Price\nA-1,3,1.00\nA-2,0,1.00\n")
     assert (check.status, check.variant, check.id[:4]) == (CheckStatus.SUCCEEDED, variant, "chk_")
     [result] = check.results
@@ -64,7 +64,7 @@ async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backe
     [event] = await desk.list_events("offer.changed")
     assert (event["data"]["facets"], event["correlation_id"]) == (["stock", "availability"], run.id)
     assert [one["path"] for one in event["data"]["fields"]] == ["availability", "quantity"]
-    after = await _source(desk)
+    after = await _load_source(desk)
     assert after.checked_at is not None
     assert replace(after, checked_at=None) == before, "health, freshness and schedule say nothing of one item"
 
@@ -72,7 +72,7 @@ async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backe
 async def test_a_check_is_no_statement_of_a_stream_and_the_next_run_restates_the_stock(
     backend: Backend, tenant: Tenant
 ) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
     await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
     run = await desk.pull(FEED)
@@ -98,7 +98,7 @@ async def test_a_feed_without_stock_leaves_what_was_checked(backend: Backend, te
 
 
 async def test_a_stock_stream_restates_its_stock_as_well(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     stock = b"SKU,Qty\nA-1,5\nA-2,6\n"
     await desk.pull(stock, Stream.STOCK)
     await desk.run_check(variant, b"SKU,Qty\nA-1,2\n")
@@ -109,10 +109,10 @@ async def test_a_stock_stream_restates_its_stock_as_well(backend: Backend, tenan
 
 
 async def test_an_answer_that_changes_nothing_leaves_no_trace(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     check = await desk.run_check(variant, b"SKU,Qty\nA-1,7\n")
     assert check.status == CheckStatus.SUCCEEDED and await desk.list_events("offer.changed") == []
-    assert (await _source(desk)).checked_at is None
+    assert (await _load_source(desk)).checked_at is None
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
 
 
@@ -146,18 +146,18 @@ async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
 async def test_errors_are_reported_and_change_nothing(
     backend: Backend, tenant: Tenant, answer: bytes | Exception, code: str
 ) -> None:
-    desk, variant = await _desk(backend, tenant)
-    before = await _source(desk)
+    desk, variant = await _create_desk(backend, tenant)
+    before = await _load_source(desk)
     check = await desk.run_check(variant, answer)
     [result] = check.results
     assert check.status == CheckStatus.FAILED and isinstance(result.failure, CheckFailure)
     assert (result.failure.code, result.quantity, result.checked_at) == (code, 7, None)
-    assert await _source(desk) == before, "one item says nothing against its source"
+    assert await _load_source(desk) == before, "one item says nothing against its source"
     assert (await desk.get_run(check.runs[0])).error is not None
 
 
 async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     for changes, code in (({"connector": "csv"}, "not_checkable"), ({"status": "paused"}, "source_not_active")):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
             await tx[SourceStore].save(replace(desk.source, **changes))
@@ -175,7 +175,7 @@ async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) 
 
 
 async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[SourceStore].save_encrypted_credentials(desk.source.id, b"sealed")
     check = await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
@@ -186,7 +186,7 @@ async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) ->
 async def test_one_waiting_check_serves_all_and_the_number_of_waiting_checks_is_limited(
     backend: Backend, tenant: Tenant
 ) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     first, second = await desk.start_check(variant), await desk.start_check(variant)
     assert first.id != second.id and first.runs == second.runs
     async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -199,7 +199,7 @@ async def test_one_waiting_check_serves_all_and_the_number_of_waiting_checks_is_
 
 
 async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     idle = replace(desk.service, pauses=(0.0,), sleep=asyncio.sleep)
     check = await idle.wait_for_results(tenant, await desk.start_check(variant))
@@ -210,10 +210,10 @@ async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Ba
 
 
 async def test_whoever_lost_the_job_writes_nothing(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     check = await desk.start_check(variant)
-    job = await _claimed(desk)
+    job = await _claim_job(desk)
     with pytest.raises(LeaseLost):
         await desk.create_handler()(replace(job, attempt=job.attempt - 1), asyncio.Event())
     assert (await desk.get_offers(variant))[PLACE]["quantity"] == 7
@@ -222,22 +222,22 @@ async def test_whoever_lost_the_job_writes_nothing(backend: Backend, tenant: Ten
 
 
 async def test_internal_errors_are_retried_and_then_reported(backend: Backend, tenant: Tenant) -> None:
-    desk, variant = await _desk(backend, tenant)
+    desk, variant = await _create_desk(backend, tenant)
     desk.connectors.stock = KeyError("a bug")
     check = await desk.start_check(variant)
-    job = await _claimed(desk)
+    job = await _claim_job(desk)
     with pytest.raises(KeyError):
         await desk.create_handler()(job, asyncio.Event())
     for _ in range(2):
         await backend.dispatch.release(job, backend.now())
-        job = await _claimed(desk)
+        job = await _claim_job(desk)
         with contextlib.suppress(KeyError):
             await desk.create_handler()(job, asyncio.Event())
     run = await desk.get_run(check.runs[0])
     assert run.error is not None and run.error.code == "internal_error"
 
 
-async def _claimed(desk: CheckHarness) -> ClaimedJob:
+async def _claim_job(desk: CheckHarness) -> ClaimedJob:
     where = f"{desk.tenant.org}/{build_source_lane(desk.source.id)}"
     [job] = await desk.backend.dispatch.claim(where, 1, timedelta(seconds=30))
     return job

@@ -27,12 +27,12 @@ from tests.support.catalogues import add_products, random_product
 pytestmark = pytest.mark.asyncio
 
 
-async def _counts(backend: Backend, tenant: Tenant, **filter: object) -> FilterCounts:
+async def _count_values(backend: Backend, tenant: Tenant, **filter: object) -> FilterCounts:
     async with backend.uow.begin_reading(tenant) as tx:
         return await tx[CatalogueStore].count_filter_values(ProductFilter(**filter))
 
 
-def _expected(products: list[Product], value: object) -> dict[str, int]:
+def _count_expected(products: list[Product], value: object) -> dict[str, int]:
     found: dict[str, int] = {}
     for product in products:
         for one in value(product):
@@ -44,15 +44,15 @@ async def test_counts_state_how_a_list_can_be_filtered(backend: Backend, tenant:
     dice, source, catalogue = random.Random(7), new_id("src"), new_id("cat")
     made = [random_product(dice, source, catalogue, f"k{n}") for n in range(40)]
     kept = await add_products(backend.uow, tenant, *made)
-    counts = await _counts(backend, tenant)
+    counts = await _count_values(backend, tenant)
     assert counts.counted_products == 40 and counts.is_complete
-    assert dict(counts.statuses) == _expected(kept, lambda one: [str(one.status)])
-    assert dict(counts.availabilities) == _expected(kept, search_terms.list_availabilities)
+    assert dict(counts.statuses) == _count_expected(kept, lambda one: [str(one.status)])
+    assert dict(counts.availabilities) == _count_expected(kept, search_terms.list_availabilities)
     assert list(counts.categories) == list(
-        list_most_frequent(_expected(kept, lambda one: categories.path_ids(one.data.get("category"))))
+        list_most_frequent(_count_expected(kept, lambda one: categories.path_ids(one.data.get("category"))))
     )
     assert dict(counts.sources) == {source: 40}
-    keys = _expected(
+    keys = _count_expected(
         kept, lambda one: [search_terms.normalise_brand(one.data["brand"])] if one.data.get("brand") else []
     )
     assert {search_terms.normalise_brand(brand): count for brand, count in counts.brands} == keys
@@ -63,9 +63,9 @@ async def test_counts_state_how_a_list_can_be_filtered(backend: Backend, tenant:
         ("category", counts.categories),
     ):
         for value, count in expected:
-            assert (await _counts(backend, tenant, **{name: value})).counted_products == count, (name, value)
-    assert (await _counts(backend, tenant, q="oak table", status="active")).is_complete
-    assert (await _counts(backend, tenant, catalogue=new_id("cat"))).counted_products == 0
+            assert (await _count_values(backend, tenant, **{name: value})).counted_products == count, (name, value)
+    assert (await _count_values(backend, tenant, q="oak table", status="active")).is_complete
+    assert (await _count_values(backend, tenant, catalogue=new_id("cat"))).counted_products == 0
 
 
 async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, tenant: Tenant) -> None:

@@ -15,7 +15,7 @@ from domain.webhooks.model import DisabledReason, Filters, Recovery
 from domain.webhooks.ports import PostResult, WebhookStore
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.secrets import create_signature_header
-from tests.contract.desk import CALL, KEY, Desk, settled, until
+from tests.contract.desk import CALL, KEY, DeliveryHarness, wait_for_deliveries, wait_until
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence
@@ -27,16 +27,16 @@ BROKEN = PostResult(None, 500, {}, b"no")
 
 
 @pytest_asyncio.fixture
-async def desk(backend: Backend, tenant: Tenant) -> Desk:
-    return Desk(backend, tenant)
+async def harness(backend: Backend, tenant: Tenant) -> DeliveryHarness:
+    return DeliveryHarness(backend, tenant)
 
 
-async def test_every_event_arrives_signed_with_its_cursor(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    async with desk.delivering():
-        ids = await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(30)))
-        deliveries = await settled(desk, endpoint, 30)
-    posts = desk.receivers.at(endpoint.url)
+async def test_every_event_arrives_signed_with_its_cursor(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    async with harness.run_deliverer():
+        ids = await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(30)))
+        deliveries = await wait_for_deliveries(harness, endpoint, 30)
+    posts = harness.receivers.list_posts(endpoint.url)
     assert sorted(post.id for post in posts) == sorted(ids)
     for post in posts:
         timestamp = int(post.headers["webhook-timestamp"])
@@ -47,275 +47,284 @@ async def test_every_event_arrives_signed_with_its_cursor(desk: Desk) -> None:
         assert post.event["data"]["previous_version"] == 1
     bodies = {post.id: post.body for post in posts}
     assert all(one.body == bodies[one.event] and len(one.attempts) == 1 for one in deliveries)
-    assert (await desk.stored(endpoint)).last_success_at is not None
+    assert (await harness.load_endpoint(endpoint)).last_success_at is not None
 
 
-async def test_order_of_a_subject_is_kept_and_others_go_on(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    desk.receivers.ready[endpoint.url] = [BROKEN, REFUSED]
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_slow"))
-        await until(lambda: desk.receivers.posts)
-        await desk.publish(*(desk.changed("ofr_slow") for _ in range(3)), desk.changed("ofr_other"))
-        deliveries = await settled(desk, endpoint, 5)
-    posts = desk.receivers.at(endpoint.url)
+async def test_order_of_a_subject_is_kept_and_others_go_on(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    harness.receivers.results[endpoint.url] = [BROKEN, REFUSED]
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_slow"))
+        await wait_until(lambda: harness.receivers.posts)
+        await harness.publish(*(harness.build_event("ofr_slow") for _ in range(3)), harness.build_event("ofr_other"))
+        deliveries = await wait_for_deliveries(harness, endpoint, 5)
+    posts = harness.receivers.list_posts(endpoint.url)
     slow = [post.event["version"] for post in posts if post.event["subject"] == "ofr_slow"]
     assert slow == sorted(slow) and set(slow) == {2, 3, 4, 5} and len(slow) >= 5
     first = next(one for one in deliveries if one.subject == "ofr_slow")
     failures = [(attempt.failure, attempt.response_status) for attempt in first.attempts]
     assert ("http_status", 500) in failures or ("connect", None) in failures
-    assert (await desk.stored(endpoint)).failing_since is None
+    assert (await harness.load_endpoint(endpoint)).failing_since is None
 
 
-async def test_a_dead_endpoint_delays_no_other(desk: Desk) -> None:
-    dead, well = await desk.endpoint(), await desk.endpoint()
-    desk.receivers.gates[dead.url] = asyncio.Event()
-    async with desk.delivering():
-        await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(100)))
-        await settled(desk, well, 100)
-        assert len(desk.receivers.at(dead.url)) < 100
-        desk.receivers.gates[dead.url].set()
-        await settled(desk, dead, 100)
+async def test_a_dead_endpoint_delays_no_other(harness: DeliveryHarness) -> None:
+    dead, well = await harness.create_endpoint(), await harness.create_endpoint()
+    harness.receivers.gates[dead.url] = asyncio.Event()
+    async with harness.run_deliverer():
+        await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(100)))
+        await wait_for_deliveries(harness, well, 100)
+        assert len(harness.receivers.list_posts(dead.url)) < 100
+        harness.receivers.gates[dead.url].set()
+        await wait_for_deliveries(harness, dead, 100)
 
 
-async def test_what_was_not_recorded_is_sent_again_and_what_was_is_not(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    async with desk.delivering():
-        first = await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(10)))
-        await settled(desk, endpoint, 10)
-        desk.receivers.gates[endpoint.url] = asyncio.Event()
-        second = await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(10)))
-        await until(lambda: len(desk.receivers.posts) == 20)
-    desk.receivers.gates.clear()
-    async with desk.delivering():
-        deliveries = await settled(desk, endpoint, 20)
-        third = await desk.publish(desk.changed("ofr_1"))
-        await settled(desk, endpoint, 21)
-    ids = [post.id for post in desk.receivers.at(endpoint.url)]
+async def test_what_was_not_recorded_is_sent_again_and_what_was_is_not(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    async with harness.run_deliverer():
+        first = await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(10)))
+        await wait_for_deliveries(harness, endpoint, 10)
+        harness.receivers.gates[endpoint.url] = asyncio.Event()
+        second = await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(10)))
+        await wait_until(lambda: len(harness.receivers.posts) == 20)
+    harness.receivers.gates.clear()
+    async with harness.run_deliverer():
+        deliveries = await wait_for_deliveries(harness, endpoint, 20)
+        third = await harness.publish(harness.build_event("ofr_1"))
+        await wait_for_deliveries(harness, endpoint, 21)
+    ids = [post.id for post in harness.receivers.list_posts(endpoint.url)]
     assert all(ids.count(id_) == 1 for id_ in (*first, *third)) and all(ids.count(id_) == 2 for id_ in second)
     assert len({one.event for one in deliveries}) == len(deliveries) == 20
 
 
-async def test_the_schedule_ends_in_failure_and_the_next_event_goes_on(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    desk.receivers.ready[endpoint.url] = [BROKEN] * 4
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"))
-        await settled(desk, endpoint, 1, "failed")
-        await desk.publish(desk.changed("ofr_1"))
-        deliveries = await settled(desk, endpoint, 1)
+async def test_the_schedule_ends_in_failure_and_the_next_event_goes_on(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    harness.receivers.results[endpoint.url] = [BROKEN] * 4
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"))
+        await wait_for_deliveries(harness, endpoint, 1, "failed")
+        await harness.publish(harness.build_event("ofr_1"))
+        deliveries = await wait_for_deliveries(harness, endpoint, 1)
     assert [one.status for one in deliveries] == ["failed", "succeeded"]
     assert [attempt.response_body for attempt in deliveries[0].attempts] == ["no"] * 4
-    assert len({post.body for post in desk.receivers.at(endpoint.url)[:4]}) == 1
+    assert len({post.body for post in harness.receivers.list_posts(endpoint.url)[:4]}) == 1
 
 
-async def test_an_abort_ends_one_delivery_only(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    desk.receivers.ready[endpoint.url] = [PostResult(None, 500, {"webhook-delivery": "abort-message"})]
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
-        deliveries = await settled(desk, endpoint, 1)
+async def test_an_abort_ends_one_delivery_only(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    harness.receivers.results[endpoint.url] = [PostResult(None, 500, {"webhook-delivery": "abort-message"})]
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"), harness.build_event("ofr_1"))
+        deliveries = await wait_for_deliveries(harness, endpoint, 1)
     assert [(one.status, one.attempts[0].failure) for one in deliveries] == [("failed", "aborted"), ("succeeded", None)]
 
 
-async def test_gone_disables_at_once(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    desk.receivers.always[endpoint.url] = PostResult(None, 410)
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
-        await settled(desk, endpoint, 1, "failed")
+async def test_gone_disables_at_once(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    harness.receivers.default_results[endpoint.url] = PostResult(None, 410)
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"), harness.build_event("ofr_1"))
+        await wait_for_deliveries(harness, endpoint, 1, "failed")
         async with asyncio.timeout(10):
-            while (await desk.stored(endpoint)).status != "disabled":
+            while (await harness.load_endpoint(endpoint)).status != "disabled":
                 await asyncio.sleep(0.02)
-        before = len(desk.receivers.posts)
-        await desk.publish(desk.changed("ofr_2"))
+        before = len(harness.receivers.posts)
+        await harness.publish(harness.build_event("ofr_2"))
         await asyncio.sleep(0.3)
-        assert len(desk.receivers.posts) == before
-    assert (await desk.stored(endpoint)).disabled_for == "gone"
-    assert all(one.status == "failed" for one in await desk.deliveries(endpoint))
+        assert len(harness.receivers.posts) == before
+    assert (await harness.load_endpoint(endpoint)).disabled_for == "gone"
+    assert all(one.status == "failed" for one in await harness.list_deliveries(endpoint))
 
 
-async def test_filters(desk: Desk) -> None:
-    typed = await desk.endpoint(event_types=("product.created",))
-    sourced = await desk.endpoint(filters=Filters(sources=("src_2",)))
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_2", source="src_2"))
+async def test_filters(harness: DeliveryHarness) -> None:
+    typed = await harness.create_endpoint(event_types=("product.created",))
+    sourced = await harness.create_endpoint(filters=Filters(sources=("src_2",)))
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"), harness.build_event("ofr_2", source="src_2"))
         made = Event("product.created", "prod_1", 1, {"id": "prod_1"}, catalogue="cat_1", source="src_1")
-        await desk.publish(made)
-        await settled(desk, typed, 1)
-        await settled(desk, sourced, 2)
-    assert [post.event["type"] for post in desk.receivers.at(typed.url)] == ["product.created"]
-    assert {post.event["subject"] for post in desk.receivers.at(sourced.url)} == {"ofr_2", "prod_1"}
+        await harness.publish(made)
+        await wait_for_deliveries(harness, typed, 1)
+        await wait_for_deliveries(harness, sourced, 2)
+    assert [post.event["type"] for post in harness.receivers.list_posts(typed.url)] == ["product.created"]
+    assert {post.event["subject"] for post in harness.receivers.list_posts(sourced.url)} == {"ofr_2", "prod_1"}
 
 
 async def test_changes_that_wait_are_combined(backend: Backend) -> None:
     plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
-    desk = Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True))
-    endpoint = await desk.endpoint(coalesce_seconds=1, payload="fat")
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"))
-        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_2"))
-        last = await desk.publish(desk.changed("ofr_1"))
-        deliveries = await settled(desk, endpoint, 2)
-    posts = {post.event["subject"]: post for post in desk.receivers.at(endpoint.url)}
-    assert len(desk.receivers.posts) == len(deliveries) == 2
+    harness = DeliveryHarness(backend, Tenant((await backend.organisation(plan=plan)).id, True))
+    endpoint = await harness.create_endpoint(coalesce_seconds=1, payload="fat")
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"))
+        await harness.publish(harness.build_event("ofr_1"), harness.build_event("ofr_2"))
+        last = await harness.publish(harness.build_event("ofr_1"))
+        deliveries = await wait_for_deliveries(harness, endpoint, 2)
+    posts = {post.event["subject"]: post for post in harness.receivers.list_posts(endpoint.url)}
+    assert len(harness.receivers.posts) == len(deliveries) == 2
     combined = posts["ofr_1"].event
     assert [combined["id"]] == last and combined["version"] == 4 and combined["data"]["previous_version"] == 1
     [change] = combined["data"]["fields"]
     assert (change["old"], change["new"]) == (100, 400)
 
 
-async def test_any_number_of_subjects_wait_their_window_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_number_of_subjects_wait_their_window_together(
+    harness: DeliveryHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(endpoint_queue, "MAX_UNSENT", 3)
-    endpoint = await desk.endpoint(coalesce_seconds=1)
-    async with desk.delivering():
-        await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
-        deliveries = await settled(desk, endpoint, 20)
+    endpoint = await harness.create_endpoint(coalesce_seconds=1)
+    async with harness.run_deliverer():
+        await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(20)))
+        deliveries = await wait_for_deliveries(harness, endpoint, 20)
     assert max(one.created_at for one in deliveries) <= min(one.attempts[0].at for one in deliveries)
 
 
-async def test_the_cursor_goes_back_to_what_is_not_delivered(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    gate = desk.receivers.gates["ofr_1"] = asyncio.Event()
-    async with desk.delivering():
-        [first] = await desk.publish(desk.changed("ofr_1"))
-        [second] = await desk.publish(desk.changed("ofr_2"))
-        await settled(desk, endpoint, 1)
+async def test_the_cursor_goes_back_to_what_is_not_delivered(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    gate = harness.receivers.gates["ofr_1"] = asyncio.Event()
+    async with harness.run_deliverer():
+        [first] = await harness.publish(harness.build_event("ofr_1"))
+        [second] = await harness.publish(harness.build_event("ofr_2"))
+        await wait_for_deliveries(harness, endpoint, 1)
         gate.set()
-        await settled(desk, endpoint, 2)
-        [third] = await desk.publish(desk.changed("ofr_3"))
-        await settled(desk, endpoint, 3)
-    cursors = {post.id: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in desk.receivers.posts}
-    view, end = LogView.own(desk.tenant), LogPosition(position=OPEN_END)
+        await wait_for_deliveries(harness, endpoint, 2)
+        [third] = await harness.publish(harness.build_event("ofr_3"))
+        await wait_for_deliveries(harness, endpoint, 3)
+    cursors = {post.id: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in harness.receivers.posts}
+    view, end = LogView.own(harness.tenant), LogPosition(position=OPEN_END)
     replayed = []
     for id_ in (first, second, third):
-        page = await desk.backend.events.read_page(view, LogPosition(position=cursors[id_]), end, 10, ALL)
+        page = await harness.backend.events.read_page(view, LogPosition(position=cursors[id_]), end, 10, ALL)
         replayed.append([event.id for event in page.events])
     assert replayed == [[first, second, third], [first, second, third], [third]]
 
 
-async def test_resending_on_request(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"))
-        [delivery] = await settled(desk, endpoint, 1)
-        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+async def test_resending_on_request(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"))
+        [delivery] = await wait_for_deliveries(harness, endpoint, 1)
+        async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
             await tx[WebhookStore].requeue(delivery, tx.now)
-        await until(lambda: len(desk.receivers.posts) == 2)
-        [again] = await settled(desk, endpoint, 1)
-    first, second = desk.receivers.posts
+        await wait_until(lambda: len(harness.receivers.posts) == 2)
+        [again] = await wait_for_deliveries(harness, endpoint, 1)
+    first, second = harness.receivers.posts
     assert first.id == second.id and first.body == second.body
     assert again.id == delivery.id and len(again.attempts) in (1, 2)
 
 
-async def test_what_changes_about_an_endpoint_sends_nothing_twice(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    async with desk.delivering():
+async def test_what_changes_about_an_endpoint_sends_nothing_twice(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    async with harness.run_deliverer():
         for round_ in range(1, 6):
-            await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
-            async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(20)))
+            async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
                 found = await tx[WebhookStore].get(endpoint.id, lock=True)
                 assert found is not None
                 await tx[WebhookStore].save(replace(found, description=str(round_)))
             await asyncio.sleep(0.02)
-        deliveries = await settled(desk, endpoint, 100)
-        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+        deliveries = await wait_for_deliveries(harness, endpoint, 100)
+        async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
             await tx[WebhookStore].requeue(deliveries[0], tx.now)
             await tx[WebhookStore].save(replace(found, description="again"))
-        await until(lambda: len(desk.receivers.posts) > 100)
-        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+        await wait_until(lambda: len(harness.receivers.posts) > 100)
+        async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
             await tx[WebhookStore].save(replace(found, description="and again"))
-        await settled(desk, endpoint, 100)
+        await wait_for_deliveries(harness, endpoint, 100)
         await asyncio.sleep(0.3)
-    assert len(desk.receivers.posts) == 101
-    assert {one.status for one in await desk.deliveries(endpoint)} == {"succeeded"}
+    assert len(harness.receivers.posts) == 101
+    assert {one.status for one in await harness.list_deliveries(endpoint)} == {"succeeded"}
 
 
-async def test_failed_ones_are_recovered_in_order(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    desk.receivers.always[endpoint.url] = BROKEN
-    async with desk.delivering():
+async def test_failed_ones_are_recovered_in_order(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    harness.receivers.default_results[endpoint.url] = BROKEN
+    async with harness.run_deliverer():
         for _ in range(2):
-            await desk.publish(*(desk.changed("ofr_1") for _ in range(3)))
-        await settled(desk, endpoint, 6, "failed")
-        del desk.receivers.always[endpoint.url]
-        desk.receivers.posts.clear()
-        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            found = await desk.deliveries(endpoint)
+            await harness.publish(*(harness.build_event("ofr_1") for _ in range(3)))
+        await wait_for_deliveries(harness, endpoint, 6, "failed")
+        del harness.receivers.default_results[endpoint.url]
+        harness.receivers.posts.clear()
+        async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
+            found = await harness.list_deliveries(endpoint)
             assert await tx[WebhookStore].recover(endpoint.id, found[0].created_at, tx.now, tx.now, 9) == Recovery(
                 6, has_more=False
             )
-        await settled(desk, endpoint, 6)
-    assert [post.event["version"] for post in desk.receivers.posts] == [2, 3, 4, 5, 6, 7]
+        await wait_for_deliveries(harness, endpoint, 6)
+    assert [post.event["version"] for post in harness.receivers.posts] == [2, 3, 4, 5, 6, 7]
 
 
-async def test_an_endpoint_that_is_disabled_meanwhile(desk: Desk) -> None:
-    endpoint = await desk.endpoint()
-    desk.receivers.gates[endpoint.url] = asyncio.Event()
-    async with desk.delivering() as deliverer:
-        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
-        await until(lambda: desk.receivers.posts)
-        await desk.disable(endpoint.id, DisabledReason.FAILING)
-        await until(lambda: (desk.tenant, endpoint.id) not in deliverer._queues)
-        desk.receivers.gates[endpoint.url].set()
+async def test_an_endpoint_that_is_disabled_meanwhile(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint()
+    harness.receivers.gates[endpoint.url] = asyncio.Event()
+    async with harness.run_deliverer() as deliverer:
+        await harness.publish(harness.build_event("ofr_1"), harness.build_event("ofr_1"))
+        await wait_until(lambda: harness.receivers.posts)
+        await harness.disable(endpoint.id, DisabledReason.FAILING)
+        await wait_until(lambda: (harness.tenant, endpoint.id) not in deliverer._queues)
+        harness.receivers.gates[endpoint.url].set()
         await asyncio.sleep(1)
-    assert len(desk.receivers.posts) == 1
-    assert {one.status for one in await desk.deliveries(endpoint)} <= {"succeeded", "failed"}
+    assert len(harness.receivers.posts) == 1
+    assert {one.status for one in await harness.list_deliveries(endpoint)} <= {"succeeded", "failed"}
 
 
-async def test_a_lasting_failure_disables(desk: Desk) -> None:
-    endpoint = await desk.endpoint(failing_since=desk.backend.now() - _72_HOURS)
-    desk.receivers.always[endpoint.url] = REFUSED
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"))
+async def test_a_lasting_failure_disables(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint(failing_since=harness.backend.now() - _72_HOURS)
+    harness.receivers.default_results[endpoint.url] = REFUSED
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"))
         async with asyncio.timeout(10):
-            while (await desk.stored(endpoint)).status != "disabled":
+            while (await harness.load_endpoint(endpoint)).status != "disabled":
                 await asyncio.sleep(0.02)
-    assert (await desk.stored(endpoint)).disabled_for == "failing"
+    assert (await harness.load_endpoint(endpoint)).disabled_for == "failing"
 
 
-async def test_an_idle_endpoint_is_never_disabled(desk: Desk) -> None:
-    endpoint = await desk.endpoint(failing_since=desk.backend.now() - _72_HOURS)
-    async with desk.delivering():
+async def test_an_idle_endpoint_is_never_disabled(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint(failing_since=harness.backend.now() - _72_HOURS)
+    async with harness.run_deliverer():
         await asyncio.sleep(0.3)
-        assert (await desk.stored(endpoint)).status == "enabled"
-        await desk.publish(desk.changed("ofr_1"))
-        await settled(desk, endpoint, 1)
+        assert (await harness.load_endpoint(endpoint)).status == "enabled"
+        await harness.publish(harness.build_event("ofr_1"))
+        await wait_for_deliveries(harness, endpoint, 1)
         async with asyncio.timeout(10):
-            while (await desk.stored(endpoint)).failing_since is not None:
+            while (await harness.load_endpoint(endpoint)).failing_since is not None:
                 await asyncio.sleep(0.02)
 
 
-async def test_a_test_of_no_event(desk: Desk) -> None:
-    endpoint = await desk.endpoint(event_types=("product.created",))
-    async with desk.delivering():
-        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+async def test_a_test_of_no_event(harness: DeliveryHarness) -> None:
+    endpoint = await harness.create_endpoint(event_types=("product.created",))
+    async with harness.run_deliverer():
+        async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
             sample = builders.delivery(
                 endpoint.id, type="webhook.test", subject=endpoint.id, positions=(), body=b'{"a":1}',
                 created_at=tx.now, next_attempt_at=tx.now, event=new_id("evt"),
             )  # fmt: skip
             await tx[WebhookStore].add_delivery(sample)
-        await settled(desk, endpoint, 1)
-    [post] = desk.receivers.at(endpoint.url)
+        await wait_for_deliveries(harness, endpoint, 1)
+    [post] = harness.receivers.list_posts(endpoint.url)
     assert (post.id, post.body) == (sample.event, b'{"a":1}')
 
 
 @pytest.mark.parametrize("payload", ["thin", "fat"])
-async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk: Desk, payload: str) -> None:
+async def test_others_get_what_their_licence_covers_alone(
+    backend: Backend, harness: DeliveryHarness, payload: str
+) -> None:
     plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
-    others = [Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True), desk.receivers) for _ in "ab"]
+    others = [
+        DeliveryHarness(backend, Tenant((await backend.organisation(plan=plan)).id, True), harness.receivers)
+        for _ in "ab"
+    ]
     catalogue = new_id("cat")
-    await grant_licence(backend.pool, desk.tenant, catalogue, "*")
-    await grant_licence(backend.pool, desk.tenant, catalogue, others[1].tenant.org, "stock")
-    endpoints = [await one.endpoint(payload=payload) for one in (desk, *others)]
+    await grant_licence(backend.pool, harness.tenant, catalogue, "*")
+    await grant_licence(backend.pool, harness.tenant, catalogue, others[1].tenant.org, "stock")
+    endpoints = [await one.create_endpoint(payload=payload) for one in (harness, *others)]
     fields = (("price", 1, 2), ("quantity", 3, 4), ("cost", 5, 6))
-    changed = desk.changed("ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, is_published=True)
-    async with desk.delivering():
-        await desk.publish(changed)
-        await backend.relay(desk.tenant)
-        for one, endpoint in zip((desk, *others), endpoints, strict=True):
-            await settled(one, endpoint, 1)
-    payloads = [desk.receivers.at(endpoint.url)[0].event["data"] for endpoint in endpoints]
+    changed = harness.build_event(
+        "ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, is_published=True
+    )
+    async with harness.run_deliverer():
+        await harness.publish(changed)
+        await backend.relay(harness.tenant)
+        for one, endpoint in zip((harness, *others), endpoints, strict=True):
+            await wait_for_deliveries(one, endpoint, 1)
+    payloads = [harness.receivers.list_posts(endpoint.url)[0].event["data"] for endpoint in endpoints]
     paths = [[change["path"] for change in data["fields"]] for data in payloads]
     assert paths == [["price", "quantity", "cost"], ["price"], ["price", "quantity"]]
     assert [data["facets"] for data in payloads] == [["price", "stock"], ["price"], ["price", "stock"]]
@@ -323,26 +332,26 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
 
 
 async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where_it_was_first_served(
-    backend: Backend, desk: Desk
+    backend: Backend, harness: DeliveryHarness
 ) -> None:
     """The end that the next worker finds is too late: events before it would be missed."""
-    owner = Desk(backend, await backend.tenant(), desk.receivers)
+    owner = DeliveryHarness(backend, await backend.tenant(), harness.receivers)
     catalogue = new_id("cat")
-    await grant_licence(backend.pool, owner.tenant, catalogue, desk.tenant.org)
-    endpoint = await desk.endpoint()
-    away = FeedPosition((await desk.now()).own, LogPosition(position=OPEN_END))
-    async with backend.uow.begin(desk.tenant, CALL) as tx:
+    await grant_licence(backend.pool, owner.tenant, catalogue, harness.tenant.org)
+    endpoint = await harness.create_endpoint()
+    away = FeedPosition((await harness.find_feed_end()).own, LogPosition(position=OPEN_END))
+    async with backend.uow.begin(harness.tenant, CALL) as tx:
         await tx[WebhookStore].save(endpoint, checkpoint=away)
 
     async def begun() -> bool:
-        subscriber = await backend.delivery_log.get_subscriber(desk.tenant, endpoint.id)
+        subscriber = await backend.delivery_log.get_subscriber(harness.tenant, endpoint.id)
         return subscriber is not None and subscriber.checkpoint.network.position < OPEN_END
 
-    async with desk.delivering(), asyncio.timeout(10):
+    async with harness.run_deliverer(), asyncio.timeout(10):
         while not await begun():
             await asyncio.sleep(0.01)
-    [event] = await owner.publish(owner.changed("ofr_1", catalogue=catalogue, is_published=True))
+    [event] = await owner.publish(owner.build_event("ofr_1", catalogue=catalogue, is_published=True))
     await backend.relay(owner.tenant)
-    async with desk.delivering():
-        await settled(desk, endpoint, 1)
-    assert [post.id for post in desk.receivers.at(endpoint.url)] == [event]
+    async with harness.run_deliverer():
+        await wait_for_deliveries(harness, endpoint, 1)
+    assert [post.id for post in harness.receivers.list_posts(endpoint.url)] == [event]

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
+async def query_bounds(backend: Backend, log: Tenant) -> LogBounds:
     return (await backend.events.query_bounds([log]))[log]
 
 
-async def stored(backend: Backend, tenant: Tenant) -> list[LoggedEvent]:
+async def read_log(backend: Backend, tenant: Tenant) -> list[LoggedEvent]:
     """Return the events of the log."""
     end = LogPosition(position=OPEN_END)
     return list((await backend.events.read_page(LogView.own(tenant), BEGINNING, end, 10_000, ALL)).events)
@@ -38,28 +38,28 @@ async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
 
 
 async def test_a_log_without_events_has_no_epoch_and_no_end(backend: Backend, tenant: Tenant) -> None:
-    assert await bounds_of(backend, tenant) == LogBounds()
+    assert await query_bounds(backend, tenant) == LogBounds()
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[EventLog].append([])
-    assert await bounds_of(backend, tenant) == LogBounds()
+    assert await query_bounds(backend, tenant) == LogBounds()
 
 
 async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[EventLog].append([builders.event("src_1")])
-        assert await bounds_of(backend, tenant) == LogBounds()
-    first = await bounds_of(backend, tenant)
+        assert await query_bounds(backend, tenant) == LogBounds()
+    first = await query_bounds(backend, tenant)
     assert (first.last, first.low, first.epoch_start) == (1, 0, 0) and first.epoch > 0
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[EventLog].append([builders.event("src_1")])
             raise LookupError
-    assert await bounds_of(backend, tenant) == first
+    assert await query_bounds(backend, tenant) == first
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[EventLog].append([builders.event("src_1") for _ in range(3)])
-    after = await bounds_of(backend, tenant)
+    after = await query_bounds(backend, tenant)
     assert (after.epoch, after.last) == (first.epoch, 4)
-    [*_, last] = await stored(backend, tenant)
+    [*_, last] = await read_log(backend, tenant)
     assert after.end == LogPosition(first.epoch, last.position, last.time)
 
 
@@ -92,7 +92,7 @@ async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
             await tx[EventLog].append(events[1:])
         made.setdefault(log, []).extend(event.id for event in events)
     for log, ids in made.items():
-        found = await stored(backend, log)
+        found = await read_log(backend, log)
         assert [event.id for event in found] == ids
         assert [event.position for event in found] == list(range(1, len(ids) + 1))
 
@@ -104,9 +104,9 @@ async def test_positions_follow_the_order_of_commits(backend: Backend, tenant: T
             await slow[EventLog].append([builders.event("src_slow")])
             async with backend.uow.begin(tenant, CALL) as quick:
                 await quick[EventLog].append([builders.event("src_quick")])
-            seen = await stored(backend, tenant)
+            seen = await read_log(backend, tenant)
             assert [(event.subject, event.position) for event in seen] == [("src_quick", 1)]
-    assert [(event.subject, event.position) for event in await stored(backend, tenant)] == [
+    assert [(event.subject, event.position) for event in await read_log(backend, tenant)] == [
         ("src_quick", 1),
         ("src_slow", 2),
     ]
@@ -120,15 +120,15 @@ async def test_an_uncommitted_append_is_never_visible_and_delays_no_other(backen
             for log in (other, tenant, Tenant(tenant.org, False)):
                 async with backend.uow.begin(log, CALL) as quick:
                     await quick[EventLog].append([builders.event("src_2")])
-                assert (await bounds_of(backend, log)).last == 1
-                assert [event.subject for event in await stored(backend, log)] == ["src_2"]
-    assert (await bounds_of(backend, tenant)).last == 2
+                assert (await query_bounds(backend, log)).last == 1
+                assert [event.subject for event in await read_log(backend, log)] == ["src_2"]
+    assert (await query_bounds(backend, tenant)).last == 2
 
 
 async def test_the_events_of_a_transaction_have_its_time(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
         now = tx.now
-    found = await stored(backend, tenant)
+    found = await read_log(backend, tenant)
     assert {event.time for event in found} == {now}
-    assert (await bounds_of(backend, tenant)).time == now
+    assert (await query_bounds(backend, tenant)).time == now

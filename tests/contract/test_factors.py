@@ -16,19 +16,19 @@ pytestmark = pytest.mark.asyncio
 NOW = builders.MOMENT
 
 
-async def _user(backend: Backend) -> str:
+async def _add_user(backend: Backend) -> str:
     id_ = new_id("usr")
     return (await backend.people.add(User(id_, f"{id_}@fjord.example", "", None, NOW))).id
 
 
-def _passkey(user: str, **changes: object) -> Passkey:
+def _build_passkey(user: str, **changes: object) -> Passkey:
     id_ = new_id("pky")
     made = Passkey(id_, user, f"credential of {id_}".encode(), b"key", 5, "Laptop", True, NOW)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend: Backend) -> None:
-    user, factors = await _user(backend), backend.factors
+    user, factors = await _add_user(backend), backend.factors
     assert await factors.find_authenticator(user) is None
     first = Authenticator(user, b"first", None)
     assert await factors.replace_codes(user, [b"a"]) is False, "there is no app"
@@ -50,7 +50,7 @@ async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend:
 
 
 async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
-    user, other, factors = await _user(backend), await _user(backend), backend.factors
+    user, other, factors = await _add_user(backend), await _add_user(backend), backend.factors
     app = await factors.enrol(Authenticator(user, b"app", None))
     assert await factors.confirm(app, 1, [b"gone"], NOW)
     await asyncio.gather(*(factors.replace_codes(user, [b"%d" % number]) for number in range(4)))
@@ -63,8 +63,8 @@ async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
 
 
 async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) -> None:
-    user, other, store = await _user(backend), await _user(backend), backend.passkeys
-    one, still = _passkey(user), _passkey(user, sign_count=0)
+    user, other, store = await _add_user(backend), await _add_user(backend), backend.passkeys
+    one, still = _build_passkey(user), _build_passkey(user, sign_count=0)
     assert await store.add(one) and await store.add(still)
     assert await store.add(replace(one, id=new_id("pky"), user=other)) is False, "that credential is known"
     assert list(await store.list_by_user(user)) == [one, still] and await store.find(b"none") is None
@@ -77,7 +77,7 @@ async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) ->
 
 
 async def test_a_challenge_is_taken_once_in_time_by_whom_it_is_for(backend: Backend) -> None:
-    user, store, later = await _user(backend), backend.passkeys, NOW + timedelta(minutes=5)
+    user, store, later = await _add_user(backend), backend.passkeys, NOW + timedelta(minutes=5)
     own, anybodys = new_id("ses").encode(), new_id("ses").encode()
     await store.add_challenge(own, user, later)
     await store.add_challenge(anybodys, None, later)

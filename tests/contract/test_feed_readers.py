@@ -51,7 +51,7 @@ async def readers(request: pytest.FixtureRequest) -> AsyncIterator[FeedReaderFac
 
 
 @asynccontextmanager
-async def _reading(
+async def _open_reader(
     readers: FeedReaderFactory, folder: Path, content: bytes, **changes: Any
 ) -> AsyncIterator[FeedReader]:
     path = folder / "snapshot"
@@ -61,21 +61,21 @@ async def _reading(
         yield reader
 
 
-async def _nobody(_: int) -> None:
+async def _ignore_progress(_: int) -> None:
     """Ignore the progress."""
 
 
-def _numbers(value: Any) -> Iterator[Any]:
+def _list_numbers(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         for inner in value.values():
-            yield from _numbers(inner)
+            yield from _list_numbers(inner)
     elif not isinstance(value, str):
         yield value
 
 
 async def test_a_feed_from_its_bytes_to_its_statements(readers: FeedReaderFactory, tmp_path: Path) -> None:
-    async with _reading(readers, tmp_path, CSV) as reader:
-        spooled = await reader.spool(_nobody)
+    async with _open_reader(readers, tmp_path, CSV) as reader:
+        spooled = await reader.spool(_ignore_progress)
         assert (spooled.row_count, sum(spooled.bucket_sizes), spooled.locations) == (3, 3, frozenset({"default", "NJ"}))
         assert list(spooled.slots) == sorted({compute_slot(key, Stream.CATALOGUE) for key in ("A-1", "A-2", "B-1")})
         gathered = await reader.load_keys(range(4))
@@ -88,18 +88,18 @@ async def test_a_feed_from_its_bytes_to_its_statements(readers: FeedReaderFactor
         assert width == {"hundredths_in": 8050, "given": {"value": Decimal("80.5"), "unit": "in"}}
         assert {offer.location: offer.data for offer in first.variants[0].offers}["NJ"]["quantity"] == 3
         assert [(problem.line, problem.field) for problem in stated.problems] == [(3, "price")]
-        assert not any(isinstance(number, float) for number in _numbers(width))
+        assert not any(isinstance(number, float) for number in _list_numbers(width))
 
 
 async def test_fingerprints_are_the_same_whoever_reads(readers: FeedReaderFactory, tmp_path: Path) -> None:
-    async with _reading(readers, tmp_path, CSV) as reader:
-        await reader.spool(_nobody)
+    async with _open_reader(readers, tmp_path, CSV) as reader:
+        await reader.spool(_ignore_progress)
         found = {one.key: one.fingerprint.hex() for one in (await reader.load_keys(range(4))).fingerprints}
     assert found["A-1"] == "672ff7f519c61fb284af92edc7c83b98"
 
 
 async def test_the_first_records(readers: FeedReaderFactory, tmp_path: Path) -> None:
-    async with _reading(readers, tmp_path, CSV) as reader:
+    async with _open_reader(readers, tmp_path, CSV) as reader:
         sample = await reader.read_sample(2)
     assert [record["SKU"] for record in sample.records] == ["A-1", "A-2"] and sample.failure is None
 
@@ -117,31 +117,31 @@ async def test_the_first_records(readers: FeedReaderFactory, tmp_path: Path) -> 
 async def test_unreadable_content_is_reported(
     readers: FeedReaderFactory, tmp_path: Path, content: bytes, changes: dict[str, Any], error: type[Exception]
 ) -> None:
-    async with _reading(readers, tmp_path, content, **changes) as reader:
+    async with _open_reader(readers, tmp_path, content, **changes) as reader:
         with pytest.raises(error):
-            await reader.spool(_nobody)
+            await reader.spool(_ignore_progress)
 
 
 async def test_rows_are_found_by_their_content(readers: FeedReaderFactory, tmp_path: Path) -> None:
-    async with _reading(readers, tmp_path, CSV) as reader:
+    async with _open_reader(readers, tmp_path, CSV) as reader:
         found = await reader.find_rows(["A-2", "nothing"], 5)
         [row] = found.rows
         assert (row.sheet, row.line, found.is_complete) == (None, 3, True)
         assert dict(row.cells)["Price"] == "abc" and dict(row.cells)["Title"] == "Oak sofa"
         both = await reader.find_rows(["sofa"], 1)
         assert len(both.rows) == 1 and not both.is_complete
-    async with _reading(readers, tmp_path, CSV, max_rows=1) as reader:
+    async with _open_reader(readers, tmp_path, CSV, max_rows=1) as reader:
         assert (await reader.find_rows(["A-2"], 5)).searched_rows == 1
     pushed = b'[{"product": {"external_id": "P-1"}, "variants": [{"external_id": "V-1", "sku": "S-1"}]}]\n[{"product": {"external_id": "P-2"}}]\n'
-    async with _reading(readers, tmp_path, pushed, is_pushed=True) as reader:
+    async with _open_reader(readers, tmp_path, pushed, is_pushed=True) as reader:
         [record] = (await reader.find_rows(["S-1"], 5)).rows
         assert ("variants.0.sku", "S-1") in record.cells
 
 
 async def test_pushed_records(readers: FeedReaderFactory, tmp_path: Path) -> None:
     record = b'[{"product":{"external_id":"P","title":"T"},"variants":[{"external_id":"V","weight":{"value":1.10,"unit":"lb"}}]}]\n'
-    async with _reading(readers, tmp_path, record * 2, is_pushed=True, buckets=1) as reader:
-        assert (await reader.spool(_nobody)).row_count == 2
+    async with _open_reader(readers, tmp_path, record * 2, is_pushed=True, buckets=1) as reader:
+        assert (await reader.spool(_ignore_progress)).row_count == 2
         statement, again = (await reader.load_statements(range(1), ["P"])).statements
         assert again == statement and not statement.has_offers_only
     assert statement.variants[0].data["weight"]["given"] == {"value": Decimal("1.10"), "unit": "lb"}
@@ -149,8 +149,8 @@ async def test_pushed_records(readers: FeedReaderFactory, tmp_path: Path) -> Non
 
 async def test_many_feeds_in_sequence(readers: FeedReaderFactory, tmp_path: Path) -> None:
     for number in range(5):
-        async with _reading(readers, tmp_path, CSV.replace(b"A-1", b"N-%d" % number)) as reader:
-            await reader.spool(_nobody)
+        async with _open_reader(readers, tmp_path, CSV.replace(b"A-1", b"N-%d" % number)) as reader:
+            await reader.spool(_ignore_progress)
             assert f"N-{number}" in {one.key for one in (await reader.load_keys(range(4))).fingerprints}
 
 
@@ -165,8 +165,8 @@ async def test_confirmed_mappings_are_used_and_every_table_is_reported(
     left_out = (UnmappedColumn(1, "Quix", UnmappedReason.IGNORED),)
     known = ConfirmedMapping(compute_header_digest(headers), True, headers, columns, left_out)
     content = b"Zorb,Quix,Flim\nfjell,x,9.50\nskog,y,8\n"
-    async with _reading(readers, tmp_path, content, confirmed_mappings=(known,)) as reader:
-        spooled = await reader.spool(_nobody)
+    async with _open_reader(readers, tmp_path, content, confirmed_mappings=(known,)) as reader:
+        spooled = await reader.spool(_ignore_progress)
         assert (spooled.row_count, spooled.locations, spooled.tables.columns, spooled.tables.unmapped) == (
             2, frozenset({"default", "NJ"}), 3, 1,
         )  # fmt: skip
@@ -180,16 +180,16 @@ async def test_confirmed_mappings_are_used_and_every_table_is_reported(
 
 
 async def test_a_table_without_a_key_is_reported_with_its_headers(readers: FeedReaderFactory, tmp_path: Path) -> None:
-    async with _reading(readers, tmp_path, b"Zorb,Quix\nfjell,1\nskog,2\n") as reader:
+    async with _open_reader(readers, tmp_path, b"Zorb,Quix\nfjell,1\nskog,2\n") as reader:
         with pytest.raises(MappingRequired, match="Headers: Zorb, Quix") as stopped:
-            await reader.spool(_nobody)
+            await reader.spool(_ignore_progress)
     [table] = stopped.value.tables.listed_tables
     assert table.mapping.headers == ("Zorb", "Quix") and table.mapping.missing == ("key",) and table.is_confirmable
     assert table.samples == (("fjell", "1"), ("skog", "2"))
 
 
 async def test_lines_as_the_feed_has_them(readers: FeedReaderFactory, tmp_path: Path) -> None:
-    async with _reading(readers, tmp_path, CSV) as reader:
+    async with _open_reader(readers, tmp_path, CSV) as reader:
         [found] = await reader.read_excerpts([(None, 3), (None, 99), ("Prices", 2)], 1)
     assert found.headers[:3] == ("SKU", "Product", "Title") and found.sheet is None
     assert [(line, cells[0], cells[3]) for line, cells in found.rows] == [

@@ -11,7 +11,7 @@ from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_event_reader import bounds_of, ids, whole, written
+from tests.contract.test_event_reader import append_events, list_ids, query_bounds, read_log
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -22,11 +22,11 @@ LENGTH = 9_000
 """Events of a long log, of which one request may look at a part alone."""
 
 
-async def walked(
+async def read_forwards(
     backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int, end: LogPosition | None = None
 ) -> list[LoggedEvent]:
     """Read forwards, page by page, up to `end` or the current end."""
-    known = end or (await bounds_of(backend, tenant)).end
+    known = end or (await query_bounds(backend, tenant)).end
     found, position, caught_up = list[LoggedEvent](), BEGINNING, False
     while not caught_up:
         page = await backend.events.read_page(LogView.own(tenant), position, known, limit, wanted)
@@ -39,9 +39,9 @@ async def walked(
     return found
 
 
-async def walked_back(backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int) -> list[LoggedEvent]:
+async def read_backwards(backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int) -> list[LoggedEvent]:
     """Read backwards, page by page."""
-    found, before = list[LoggedEvent](), (await bounds_of(backend, tenant)).last + 1
+    found, before = list[LoggedEvent](), (await query_bounds(backend, tenant)).last + 1
     while before > 1:
         recent = await backend.events.read_recent(LogView.own(tenant), before, limit, wanted)
         assert len(recent.events) <= limit and recent.position < before
@@ -49,7 +49,7 @@ async def walked_back(backend: Backend, tenant: Tenant, wanted: EventFilter, lim
     return found
 
 
-def _wanted(types: Sequence[str] | None, catalogues: Sequence[str] | None) -> EventFilter:
+def _build_filter(types: Sequence[str] | None, catalogues: Sequence[str] | None) -> EventFilter:
     return EventFilter(frozenset(types) if types else None, frozenset(catalogues) if catalogues else None)
 
 
@@ -60,16 +60,16 @@ class LongLog:
         self.tenant, self.length = tenant, length
         self.rare, self.dense, self.once = (new_id("cat") for _ in range(3))
 
-    async def write(self, backend: Backend) -> None:
+    async def append_events(self, backend: Backend) -> None:
         """Append the events in transactions of different sizes."""
         dice, left = Random(3), self.length
         while left:
             count = min(left, dice.choice((1, 40, 41, 500, 1_300)))
             async with backend.uow.begin(self.tenant, builders.CALL) as tx:
-                await tx[EventLog].append([self._event(self.length - left + number) for number in range(count)])
+                await tx[EventLog].append([self._build_event(self.length - left + number) for number in range(count)])
             left -= count
 
-    def _event(self, number: int) -> Event:
+    def _build_event(self, number: int) -> Event:
         kind = RARE if number % 9_001 == 4_500 else SPARSE if number % 640 == 100 else DENSE
         if number == 17:
             return builders.event("src_1", type=kind, catalogue=self.once)
@@ -80,13 +80,13 @@ class LongLog:
 @pytest_asyncio.fixture
 async def long_log(backend: Backend, tenant: Tenant) -> AsyncIterator[LongLog]:
     made = LongLog(tenant, LENGTH)
-    await made.write(backend)
+    await made.append_events(backend)
     yield made
 
 
 async def test_a_long_log_is_read_completely_with_any_filter(backend: Backend, long_log: LongLog) -> None:
     tenant = long_log.tenant
-    known = (await bounds_of(backend, tenant)).end
+    known = (await query_bounds(backend, tenant)).end
     page = await backend.events.read_page(
         LogView.own(tenant), BEGINNING, known, long_log.length + 1, EventFilter(), max_bytes=1 << 40
     )
@@ -97,16 +97,16 @@ async def test_a_long_log_is_read_completely_with_any_filter(backend: Backend, l
         ([SPARSE], [long_log.dense]), ([RARE], [long_log.rare]), ([DENSE], [long_log.once, long_log.rare]),
         (["product.created"], None), (None, [new_id("cat")]), ([RARE, "credits.low"], None),
     ):  # fmt: skip
-        wanted = _wanted(types, catalogues)
+        wanted = _build_filter(types, catalogues)
         expected = [event.id for event in everything if wanted.matches(event)]
         for limit in (3, 1_000):
-            assert ids(await walked(backend, tenant, wanted, limit)) == expected
-            assert ids(await walked_back(backend, tenant, wanted, limit)) == expected[::-1]
+            assert list_ids(await read_forwards(backend, tenant, wanted, limit)) == expected
+            assert list_ids(await read_backwards(backend, tenant, wanted, limit)) == expected[::-1]
 
 
 async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log: LongLog) -> None:
-    wanted = _wanted([DENSE], [long_log.dense])
-    known = (await bounds_of(backend, long_log.tenant)).end
+    wanted = _build_filter([DENSE], [long_log.dense])
+    known = (await query_bounds(backend, long_log.tenant)).end
     page = await backend.events.read_page(LogView.own(long_log.tenant), BEGINNING, known, 500, wanted)
     assert len(page.events) == 500 and not page.caught_up
     recent = await backend.events.read_recent(LogView.own(long_log.tenant), known.position + 1, 500, wanted)
@@ -116,19 +116,19 @@ async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log
 async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
     """Events that are appended after the end of the scan are not skipped."""
     tenant, view = long_log.tenant, LogView.own(long_log.tenant)
-    for wanted in (_wanted([SPARSE], None), _wanted([RARE], None), _wanted(None, [long_log.rare])):
-        position, seen, expected = BEGINNING, list[str](), ids(await walked(backend, tenant, wanted, 1_000))
+    for wanted in (_build_filter([SPARSE], None), _build_filter([RARE], None), _build_filter(None, [long_log.rare])):
+        position, seen, expected = BEGINNING, list[str](), list_ids(await read_forwards(backend, tenant, wanted, 1_000))
         for _ in range(100):
             page = await backend.events.read_page(view, position, END, 1_000, wanted)
-            assert page.position.position <= (await bounds_of(backend, tenant)).last, "nothing is there yet"
-            seen, position = seen + ids(page.events), page.position
+            assert page.position.position <= (await query_bounds(backend, tenant)).last, "nothing is there yet"
+            seen, position = seen + list_ids(page.events), page.position
             if page.caught_up:
                 break
         assert seen == expected
-        more = await written(backend, tenant, type=RARE, catalogue=long_log.rare)
-        more += await written(backend, tenant, type=SPARSE, catalogue=long_log.rare)
+        more = await append_events(backend, tenant, type=RARE, catalogue=long_log.rare)
+        more += await append_events(backend, tenant, type=SPARSE, catalogue=long_log.rare)
         found = await backend.events.read_page(view, position, END, 10, wanted)
-        assert len(found.events) in (1, 2) and set(ids(found.events)) <= set(more)
+        assert len(found.events) in (1, 2) and set(list_ids(found.events)) <= set(more)
 
 
 @pytest.mark.parametrize(
@@ -137,59 +137,59 @@ async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
 async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, blocks: int) -> None:
     """Each block contains one matching event, and the log ends within the last block."""
     for _ in range(blocks - 1):
-        await written(backend, tenant, type=RARE)
-        await written(backend, tenant, 511)
-    await written(backend, tenant, type=RARE)
-    wanted, view, position, seen = _wanted([RARE], None), LogView.own(tenant), BEGINNING, 0
+        await append_events(backend, tenant, type=RARE)
+        await append_events(backend, tenant, 511)
+    await append_events(backend, tenant, type=RARE)
+    wanted, view, position, seen = _build_filter([RARE], None), LogView.own(tenant), BEGINNING, 0
     for _ in range(10):
         page = await backend.events.read_page(view, position, END, 1_000, wanted)
         seen, position = seen + len(page.events), page.position
         if page.caught_up:
             break
     assert seen == blocks
-    made = await written(backend, tenant, type=RARE)
-    assert ids((await backend.events.read_page(view, position, END, 1_000, wanted)).events) == made
-    assert len(await walked_back(backend, tenant, wanted, 5)) == blocks + 1
+    made = await append_events(backend, tenant, type=RARE)
+    assert list_ids((await backend.events.read_page(view, position, END, 1_000, wanted)).events) == made
+    assert len(await read_backwards(backend, tenant, wanted, 5)) == blocks + 1
 
 
 async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Backend, tenant: Tenant) -> None:
     """The same connection may have been about to record the type for this block."""
-    wanted = _wanted([RARE], None)
-    await written(backend, tenant, 3)
+    wanted = _build_filter([RARE], None)
+    await append_events(backend, tenant, 3)
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
             await tx[EventLog].append([builders.event("src_1", type=RARE)])
             if (flush := getattr(tx, "flush", None)) is not None:
                 await flush()
             raise LookupError
-    made = await written(backend, tenant, type=RARE)
-    made += await written(backend, tenant, type=RARE)
-    assert ids(await walked(backend, tenant, wanted, 10)) == made
-    assert ids(await walked_back(backend, tenant, wanted, 10)) == made[::-1]
+    made = await append_events(backend, tenant, type=RARE)
+    made += await append_events(backend, tenant, type=RARE)
+    assert list_ids(await read_forwards(backend, tenant, wanted, 10)) == made
+    assert list_ids(await read_backwards(backend, tenant, wanted, 10)) == made[::-1]
 
 
 async def test_logs_do_not_note_for_each_other(backend: Backend, tenant: Tenant) -> None:
     """The logs share one connection."""
     other, sandbox, catalogue = await backend.tenant(), Tenant(tenant.org, False), new_id("cat")
-    wanted = _wanted([RARE], [catalogue])
+    wanted = _build_filter([RARE], [catalogue])
     for log in (tenant, other, sandbox, tenant):
-        made = await written(backend, log, type=RARE, catalogue=catalogue)
-        assert ids(await walked(backend, log, wanted, 10))[-1:] == made
-    assert [len(await walked(backend, log, wanted, 10)) for log in (tenant, other, sandbox)] == [2, 1, 1]
+        made = await append_events(backend, log, type=RARE, catalogue=catalogue)
+        assert list_ids(await read_forwards(backend, log, wanted, 10))[-1:] == made
+    assert [len(await read_forwards(backend, log, wanted, 10)) for log in (tenant, other, sandbox)] == [2, 1, 1]
 
 
 async def test_an_event_that_closes_a_block_and_one_that_opens_the_next(backend: Backend, tenant: Tenant) -> None:
-    wanted = _wanted([RARE], None)
-    await written(backend, tenant, 511)
-    made = await written(backend, tenant, type=RARE)
-    made += await written(backend, tenant, type=RARE)
-    found = await walked(backend, tenant, wanted, 10)
-    assert (ids(found), [event.position for event in found]) == (made, [512, 513])
-    known = (await bounds_of(backend, tenant)).end
+    wanted = _build_filter([RARE], None)
+    await append_events(backend, tenant, 511)
+    made = await append_events(backend, tenant, type=RARE)
+    made += await append_events(backend, tenant, type=RARE)
+    found = await read_forwards(backend, tenant, wanted, 10)
+    assert (list_ids(found), [event.position for event in found]) == (made, [512, 513])
+    known = (await query_bounds(backend, tenant)).end
     for event in found:
         at = LogPosition(known.epoch).after(event)
         page = await backend.events.read_page(LogView.own(tenant), at, known, 10, wanted)
-        assert ids(page.events) == made[made.index(event.id) + 1 :]
+        assert list_ids(page.events) == made[made.index(event.id) + 1 :]
         recent = await backend.events.read_recent(LogView.own(tenant), event.position, 10, wanted)
-        assert ids(recent.events) == made[: made.index(event.id)]
-    assert len(await whole(backend, tenant)) == 513
+        assert list_ids(recent.events) == made[: made.index(event.id)]
+    assert len(await read_log(backend, tenant)) == 513

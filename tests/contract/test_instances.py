@@ -14,15 +14,15 @@ from domain.platform.instances import Instance, RequestTotals
 from domain.platform.model import ComponentState, WorkloadMetrics
 from domain.platform.usecases import Heartbeat
 from entrypoints.areas.platform import PublicApiHealthCheck
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 
 pytestmark = pytest.mark.asyncio
-NOBODY = "http://127.0.0.1:9"
+UNREACHABLE_URL = "http://127.0.0.1:9"
 
 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
-    async with database_alone("instances") as made:
+    async with create_temporary_database("instances") as made:
         yield made
 
 
@@ -60,7 +60,7 @@ async def test_a_heartbeat_reports_responses_since_the_last(pool: Pool) -> None:
 
 async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: Pool) -> None:
     instances = PostgresInstances(pool)
-    look = PublicApiHealthCheck(NOBODY, instances)
+    look = PublicApiHealthCheck(UNREACHABLE_URL, instances)
     await instances.record_heartbeat(Instance("prc_1", "api", 30, 0))
     assert [await look() for _ in range(4)] == [ComponentState.OPERATIONAL] * 4
     for leave in (False, True):
@@ -75,7 +75,7 @@ async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: 
 
 async def test_without_requests_an_address_out_of_reach_shows_nothing(pool: Pool) -> None:
     instances = PostgresInstances(pool)
-    look = PublicApiHealthCheck(NOBODY, instances)
+    look = PublicApiHealthCheck(UNREACHABLE_URL, instances)
     await instances.record_heartbeat(Instance("prc_1", "api", 0, 0))
     assert [await look() for _ in range(4)] == [None] * 4
 
@@ -83,7 +83,7 @@ async def test_without_requests_an_address_out_of_reach_shows_nothing(pool: Pool
 async def test_failing_requests_degrade(pool: Pool) -> None:
     instances = PostgresInstances(pool)
     await instances.record_heartbeat(Instance("prc_1", "api", 1, 20))
-    assert await PublicApiHealthCheck(NOBODY, instances)() is ComponentState.DEGRADED
+    assert await PublicApiHealthCheck(UNREACHABLE_URL, instances)() is ComponentState.DEGRADED
 
 
 async def test_figures(address: str, pool: Pool) -> None:

@@ -28,11 +28,11 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-def _address() -> str:
+def _build_address() -> str:
     return f"{new_id('src').lower()}@in.joinery.example"
 
 
-def _message(**changes: object) -> InboundMessage:
+def _build_message(**changes: object) -> InboundMessage:
     made = InboundMessage(
         id=new_id("inm"),
         source="src_1",
@@ -50,10 +50,10 @@ def _message(**changes: object) -> InboundMessage:
 
 
 async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
-    address = _address()
+    address = _build_address()
     assert await backend.addresses.find_recipient(address) is None
     for livemode in (True, False):
-        tenant, mine = await backend.tenant(livemode=livemode), _address()
+        tenant, mine = await backend.tenant(livemode=livemode), _build_address()
         source = builders.source(kind="mail", inbound_address=mine)
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[SourceStore].add(source)
@@ -66,15 +66,15 @@ async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
 
 
 async def test_what_is_not_committed_is_not_found(backend: Backend) -> None:
-    address = _address()
+    address = _build_address()
     async with backend.uow.begin(await backend.tenant(), CALL) as tx:
         await tx[SourceStore].add(builders.source(kind="mail", inbound_address=address))
         assert await backend.addresses.find_recipient(address) is None
 
 
 async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
-    whole = _message(received_at=builders.MOMENT + timedelta(microseconds=7))
-    bare = _message(
+    whole = _build_message(received_at=builders.MOMENT + timedelta(microseconds=7))
+    bare = _build_message(
         attachments=(), authentication=None, status=MessageStatus.REFUSED, reason="malformed", detail="Why."
     )
     async with uow.begin(tenant, CALL) as tx:
@@ -87,9 +87,9 @@ async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_the_newest_that_is_the_same(uow: UnitOfWork, tenant: Tenant) -> None:
-    first, refused, second = _message(), _message(status=MessageStatus.REFUSED), _message()
+    first, refused, second = _build_message(), _build_message(status=MessageStatus.REFUSED), _build_message()
     async with uow.begin(tenant, CALL) as tx:
-        for one in (first, refused, second, _message(source="src_2"), _message(fingerprint="f2")):
+        for one in (first, refused, second, _build_message(source="src_2"), _build_message(fingerprint="f2")):
             await tx.store(InboundMessage).add(one)
     async with uow.begin_reading(tenant) as tx:
         for status, expected in ((MessageStatus.ACCEPTED, second), (MessageStatus.REFUSED, refused)):

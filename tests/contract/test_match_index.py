@@ -36,19 +36,19 @@ CALL = builders.CALL
 A, B, C = build_source_ids(3)
 
 
-def _chair(source: str, key: str, *colours: str, title: str = "Halden chair", **data: Any) -> Product:
+def _build_chair(source: str, key: str, *colours: str, title: str = "Halden chair", **data: Any) -> Product:
     made = builders.product(source, "cat_0000000000000000000001", key, data={"title": title, **data})
     for colour in colours:
         builders.variant(made, f"{key}/{colour}", data={"sku": f"{key}{colour}", "colour": colour})
     return made
 
 
-async def _queued(uow: UnitOfWork, tenant: Tenant) -> list[str]:
+async def _list_queued(uow: UnitOfWork, tenant: Tenant) -> list[str]:
     async with uow.begin_reading(tenant) as tx:
         return [one.variant for one in await tx[MatchIndexStore].list_unindexed("", 100)]
 
 
-async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
+async def _index_queued(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
     """Index all queued variants as the matcher does and return the items."""
     async with uow.begin(tenant, CALL) as tx:
         queued = {one.variant: one.stamp for one in await tx[MatchIndexStore].list_unindexed("", 100)}
@@ -71,9 +71,11 @@ async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
 
 
 async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> None:
-    [first, second] = await add_products(uow, tenant, _chair(A, "1", "white", "black"), _chair(A, "2", "white"))
+    [first, second] = await add_products(
+        uow, tenant, _build_chair(A, "1", "white", "black"), _build_chair(A, "2", "white")
+    )
     ids = sorted(variant.id for product in (first, second) for variant in product.variants)
-    assert await _queued(uow, tenant) == ids
+    assert await _list_queued(uow, tenant) == ids
     async with uow.begin_reading(tenant) as tx:
         assert [one.variant for one in await tx[MatchIndexStore].list_unindexed(ids[0], 1)] == [ids[1]]
         assert not await tx[MatchIndexStore].is_queue_empty() and not await tx[MatchIndexStore].list_matchable("", 9)
@@ -84,7 +86,7 @@ async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> Non
 async def test_the_backlog_reports_the_number_of_waiting_items_and_their_age(
     backend: Backend, uow: UnitOfWork, tenant: Tenant
 ) -> None:
-    [product] = await add_products(uow, tenant, _chair(A, "1", "white", "black"))
+    [product] = await add_products(uow, tenant, _build_chair(A, "1", "white", "black"))
     await backend.pass_time(timedelta(milliseconds=300))
     await store_batch(
         uow, tenant, Batch(changed_variants=product.variants, touched={product.id: product}), full_key_range(A)
@@ -94,22 +96,22 @@ async def test_the_backlog_reports_the_number_of_waiting_items_and_their_age(
 
 
 async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add_products(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
-    await _indexed(uow, tenant)
+    [product] = await add_products(uow, tenant, _build_chair(A, "1", "white", "black", brand="Nordlicht"))
+    await _index_queued(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
         await tx[MatchIndexStore].dequeue(await tx[MatchIndexStore].list_matchable("", 9))
         assert await tx[MatchIndexStore].is_queue_empty()
     product.data = {**product.data, "description": "for the hall"}
     await store_batch(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), full_key_range(A))
-    assert await _queued(uow, tenant) == []
+    assert await _list_queued(uow, tenant) == []
     product.data = {**product.data, "brand": "Oldtown"}
     await store_batch(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), full_key_range(A))
-    assert await _queued(uow, tenant) == sorted(variant.id for variant in product.variants)
+    assert await _list_queued(uow, tenant) == sorted(variant.id for variant in product.variants)
 
 
 async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add_products(uow, tenant, _chair(A, "1", "white"))
-    [item] = await _indexed(uow, tenant)
+    [product] = await add_products(uow, tenant, _build_chair(A, "1", "white"))
+    [item] = await _index_queued(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
         waiting = await tx[MatchIndexStore].list_matchable("", 9)
     assert waiting == [QueuedVariant(item.variant, item.stamp)]
@@ -119,11 +121,11 @@ async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, te
     async with uow.begin(tenant, CALL) as tx:
         await tx[MatchIndexStore].dequeue(waiting)
         assert not await tx[MatchIndexStore].is_queue_empty() and not await tx[MatchIndexStore].list_matchable("", 9)
-    assert await _queued(uow, tenant) == [item.variant]
+    assert await _list_queued(uow, tenant) == [item.variant]
 
 
 async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> None:
-    made = _chair(A, "1", "white", "black")
+    made = _build_chair(A, "1", "white", "black")
     for price, gone in ((52000, None), (49900, None), (100, builders.MOMENT)):
         data = {"currency": "usd", "price": price, "availability": "in_stock"}
         builders.offer(made.variants[0], location=f"at {price}", data=data, withdrawn_at=gone)
@@ -140,29 +142,29 @@ async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> N
 
 
 async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _chair(A, "1", "white", "black"))
-    await add_products(uow, tenant, _chair(B, "X", "white", title="HALDEN chair in white"))
-    items = await _indexed(uow, tenant)
+    await add_products(uow, tenant, _build_chair(A, "1", "white", "black"))
+    await add_products(uow, tenant, _build_chair(B, "X", "white", title="HALDEN chair in white"))
+    items = await _index_queued(uow, tenant)
     numbers = sorted(item.number for item in items)
     of_b = next(item for item in items if item.source == B)
     async with uow.begin_reading(tenant) as tx:
-        assert sorted(await tx[MatchIndexStore].find_items_by_number(numbers), key=_number) == sorted(
-            items, key=_number
+        assert sorted(await tx[MatchIndexStore].find_items_by_number(numbers), key=_get_number) == sorted(
+            items, key=_get_number
         )
         assert await tx[MatchIndexStore].find_items_of_variants([of_b.variant]) == [of_b]
         assert not set(await tx[MatchIndexStore].find_free_numbers(5)) & set(numbers)
         found = await tx[MatchIndexStore].find_listings(["halden", "white", "nobody", ALL_ITEMS_KEY])
-    assert _plain(found["halden"]) == {A: (2, [n for n in numbers if n != of_b.number]), B: (1, [of_b.number])}
+    assert _simplify(found["halden"]) == {A: (2, [n for n in numbers if n != of_b.number]), B: (1, [of_b.number])}
     assert found["white"][A].item_count == 1 and "nobody" not in found
-    assert _plain(found[ALL_ITEMS_KEY]) == {A: (2, None), B: (1, None)}
+    assert _simplify(found[ALL_ITEMS_KEY]) == {A: (2, None), B: (1, None)}
 
 
 async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
-    made = _chair(A, "1", "white", "black")
+    made = _build_chair(A, "1", "white", "black")
     for variant, mpn in zip(made.variants, ("RXV663BK", "RXV663"), strict=True):
         variant.data = {"mpn": mpn}
     [product] = await add_products(uow, tenant, made)
-    await _indexed(uow, tenant)
+    await _index_queued(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
         found = await tx[MatchIndexStore].find_listings(["#rxv663", "#rxv663bk"])
     counted = {key: (row[A].item_count, row[A].code_count, row[A].stem_count) for key, row in found.items()}
@@ -171,24 +173,24 @@ async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: 
     await store_batch(
         uow, tenant, Batch(changed_variants=product.variants[1:], touched={product.id: product}), full_key_range(A)
     )
-    await _indexed(uow, tenant)
+    await _index_queued(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
         [row] = (await tx[MatchIndexStore].find_listings(["#rxv663"])).values()
     assert (row[A].item_count, row[A].code_count, row[A].stem_count) == (1, 0, 1)
 
 
 async def test_keys_follow_the_item_s_data(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add_products(uow, tenant, _chair(A, "1", "white", "black"))
-    before = await _indexed(uow, tenant)
+    [product] = await add_products(uow, tenant, _build_chair(A, "1", "white", "black"))
+    before = await _index_queued(uow, tenant)
     product.variants[0].data = {"colour": "green"}
     changed = product.variants[:1]
     await store_batch(uow, tenant, Batch(changed_variants=changed, touched={product.id: product}), full_key_range(A))
-    [item] = await _indexed(uow, tenant)
+    [item] = await _index_queued(uow, tenant)
     [other] = [one for one in before if one.variant != item.variant]
     assert item.number == next(one.number for one in before if one.variant == item.variant)
     async with uow.begin_reading(tenant) as tx:
         found = await tx[MatchIndexStore].find_listings(["white", "green", "halden", "black"])
-    shared = {name: _plain(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
+    shared = {name: _simplify(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
     [was] = next(one.features.colours for one in before if one.variant == item.variant)
     assert shared["green"] == (1, [item.number]) and shared[was] == (0, [])
     assert sorted(shared["halden"][1] or []) == sorted((item.number, other.number))
@@ -201,20 +203,21 @@ async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
 
     async with uow.begin(tenant, CALL) as tx:
         await tx[MatchIndexStore].store_items([], by(1, MAX_LISTED_ITEMS - 1))
-        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (
+        assert _simplify((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (
             MAX_LISTED_ITEMS - 1,
             list(range(1, MAX_LISTED_ITEMS)),
         )
         await tx[MatchIndexStore].store_items([], by(MAX_LISTED_ITEMS, MAX_LISTED_ITEMS))
-        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A][1] == list(
+        assert _simplify((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A][1] == list(
             range(1, MAX_LISTED_ITEMS + 1)
         )
         await tx[MatchIndexStore].store_items([], by(MAX_LISTED_ITEMS + 1, MAX_LISTED_ITEMS + 1))
-        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (MAX_LISTED_ITEMS + 1, None)
+        assert _simplify((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (MAX_LISTED_ITEMS + 1, None)
         await tx[MatchIndexStore].store_items([], {("oak", A): KeyChange(-2, [], [1, 2])})
-        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (MAX_LISTED_ITEMS - 1, None), (
-            "it stays one"
-        )
+        assert _simplify((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (
+            MAX_LISTED_ITEMS - 1,
+            None,
+        ), "it stays one"
 
 
 async def test_the_model_is_kept(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -226,17 +229,17 @@ async def test_the_model_is_kept(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[MatchIndexStore].find_model() == MatchModel(9, DEFAULT_WEIGHTS, builders.MOMENT)
 
 
-def _plain(found: Any) -> dict[str, tuple[int, list[int] | None]]:
+def _simplify(found: Any) -> dict[str, tuple[int, list[int] | None]]:
     return {
         source: (one.item_count, None if one.numbers is None else list(one.numbers)) for source, one in found.items()
     }
 
 
-def _number(item: IndexedItem) -> int:
+def _get_number(item: IndexedItem) -> int:
     return item.number
 
 
-async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int = 1) -> None:
+async def _add_vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int = 1) -> None:
     """Add a maker and a vendor that sells the maker's items."""
     random = Random(seed)
     made = generate_items(random, count)
@@ -250,7 +253,7 @@ async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int
     )
 
 
-async def _keys(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> dict[tuple[str, str], float]:
+async def _read_probabilities(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> dict[tuple[str, str], float]:
     """Return the probability of each pair by the variants' keys in their sources."""
     ids = sorted({id for pair in recorder.pairs for id in pair})
     keys: dict[str, tuple[str, str]] = {}
@@ -267,9 +270,9 @@ async def _keys(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> dic
 
 
 async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None:
-    await _vendors(backend, tenant)
+    await _add_vendors(backend, tenant)
     recorder = await match_queued_variants(backend, tenant, index_batch_size=50, match_batch_size=40)
-    found = await _keys(backend, tenant, recorder)
+    found = await _read_probabilities(backend, tenant, recorder)
     right = [pair for pair in found if pair[0] == pair[1]]
     assert len(right) >= 0.9 * 120 and len(right) >= 0.97 * len(found)
     for (left, other), pair in recorder.pairs.items():
@@ -295,15 +298,15 @@ async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: T
     assert not recorder.pairs
     await add_products(backend.uow, tenant, *second)
     await match_queued_variants(backend, tenant, recorder)
-    right = [pair for pair in await _keys(backend, tenant, recorder) if pair[0] == pair[1]]
+    right = [pair for pair in await _read_probabilities(backend, tenant, recorder) if pair[0] == pair[1]]
     assert len(right) >= 0.9 * 90
 
 
 async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant: Tenant) -> None:
     [product] = await add_products(
-        backend.uow, tenant, _chair(A, "1", "white", "black", title="Halden armchair XR-2214")
+        backend.uow, tenant, _build_chair(A, "1", "white", "black", title="Halden armchair XR-2214")
     )
-    await add_products(backend.uow, tenant, _chair(B, "X", "green", title="Armchair Halden XR-2214"))
+    await add_products(backend.uow, tenant, _build_chair(B, "X", "green", title="Armchair Halden XR-2214"))
     recorder = await match_queued_variants(backend, tenant)
     assert not recorder.pairs, "no colour fits"
     green = product.variants[0]
@@ -321,38 +324,42 @@ async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant
 async def test_a_better_rival_weakens_an_older_pair(backend: Backend, tenant: Tenant) -> None:
     """An existing pair is scored again as soon as a better match exists."""
     sized = {"dimensions": {"width": {"hundredths_in": 3000, "given": {"value": 30, "unit": "in"}}}}
-    await add_products(backend.uow, tenant, _named(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized}))
-    other = _named(B, "X", "Halden armchair", sized)
+    await add_products(
+        backend.uow, tenant, _build_product(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized})
+    )
+    other = _build_product(B, "X", "Halden armchair", sized)
     [older] = await add_products(backend.uow, tenant, other)
     recorder = await match_queued_variants(backend, tenant)
     before = {pair: scored.probability for pair, scored in recorder.pairs.items()}
     assert any(older.variants[0].id in pair for pair in before)
-    await add_products(backend.uow, tenant, _named(B, "Y", "Halden armchair", {"gtin": "4006381333931", **sized}))
+    await add_products(
+        backend.uow, tenant, _build_product(B, "Y", "Halden armchair", {"gtin": "4006381333931", **sized})
+    )
     await match_queued_variants(backend, tenant, recorder)
     still = [pair.probability for ids, pair in recorder.pairs.items() if older.variants[0].id in ids]
     assert not still or max(still) < min(before.values())
 
 
-def _named(source: str, key: str, title: str, data: dict[str, Any]) -> Product:
+def _build_product(source: str, key: str, title: str, data: dict[str, Any]) -> Product:
     made = builders.product(source, "cat_0000000000000000000001", key, data={"title": title})
     builders.variant(made, key, data=data)
     return made
 
 
 async def test_items_of_one_source_are_never_paired(backend: Backend, tenant: Tenant) -> None:
-    await add_products(backend.uow, tenant, _chair(A, "1", "white"), _chair(A, "2", "white"))
+    await add_products(backend.uow, tenant, _build_chair(A, "1", "white"), _build_chair(A, "2", "white"))
     assert not (await match_queued_variants(backend, tenant)).pairs
 
 
 async def test_each_of_three_sources_is_matched_with_both_others(backend: Backend, tenant: Tenant) -> None:
     for source in (A, B, C):
         await add_products(
-            backend.uow, tenant, _named(source, "1", "Halden armchair XR-2214", {"gtin": "4006381333931"})
+            backend.uow, tenant, _build_product(source, "1", "Halden armchair XR-2214", {"gtin": "4006381333931"})
         )
     assert len((await match_queued_variants(backend, tenant)).pairs) == 3
 
 
-UNREAD: tuple[tuple[str, dict[str, Any]], ...] = (
+UNREADABLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Rail " + "9" * 400 + " 1/3 in", {}),
     ("Rail " + "9" * 400 + " cm", {}),
     ("Bolt set " + " / ".join(map(str, range(1, 99))) + " drawer 5 cm", {}),
@@ -365,12 +372,12 @@ UNREAD: tuple[tuple[str, dict[str, Any]], ...] = (
 async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None:
     for source in (A, B):
         await add_products(
-            backend.uow, tenant, _named(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"})
+            backend.uow, tenant, _build_product(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"})
         )
-        for at, (title, data) in enumerate(UNREAD):
-            await add_products(backend.uow, tenant, _named(source, f"bad {at}", title, data))
+        for at, (title, data) in enumerate(UNREADABLE):
+            await add_products(backend.uow, tenant, _build_product(source, f"bad {at}", title, data))
     recorder = await match_queued_variants(backend, tenant)
-    assert ("good", "good") in await _pairs(backend, tenant, recorder)
+    assert ("good", "good") in await _list_pairs(backend, tenant, recorder)
 
 
 async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
@@ -384,21 +391,21 @@ async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
     monkeypatch.setattr(matching_stage, "compute_features", failing)
     for source in (A, B):
         for key, title in (("good", "Halden armchair XR-2214"), ("bad", "secret Halden armchair XR-2214")):
-            await add_products(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))
+            await add_products(backend.uow, tenant, _build_product(source, key, title, {"gtin": "4006381333931"}))
     recorder = await match_queued_variants(backend, tenant)
-    assert await _pairs(backend, tenant, recorder) == {("good", "good")}
+    assert await _list_pairs(backend, tenant, recorder) == {("good", "good")}
     logged = [record for record in caplog.records if record.name == "joinery.matching"]
     assert len(logged) == 2 and {vars(record)["error"] for record in logged} == {"OverflowError"}
     assert all(vars(record)["variant"].startswith("var_") for record in logged)
     assert not any("secret" in str(vars(record)) for record in logged)
 
 
-async def _pairs(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> set[tuple[str, str]]:
+async def _list_pairs(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> set[tuple[str, str]]:
     """Return the pairs by their variants' keys."""
-    return {(left, right) for left, right in await _keys(backend, tenant, recorder)}
+    return {(left, right) for left, right in await _read_probabilities(backend, tenant, recorder)}
 
 
-class _Dying(PairRecorder):
+class _FailingRecorder(PairRecorder):
     """Pair recorder that fails at the third batch before storing anything."""
 
     async def store_scores(self, *args: Any) -> None:
@@ -409,38 +416,38 @@ class _Dying(PairRecorder):
 
 
 async def test_a_successor_reaches_the_same_result(backend: Backend, tenant: Tenant) -> None:
-    await _vendors(backend, tenant, 60)
+    await _add_vendors(backend, tenant, 60)
     other = await backend.tenant()
-    await _vendors(backend, other, 60)
-    whole_ = await _keys(backend, other, await match_queued_variants(backend, other, match_batch_size=25))
-    dying = _Dying()
+    await _add_vendors(backend, other, 60)
+    whole_ = await _read_probabilities(backend, other, await match_queued_variants(backend, other, match_batch_size=25))
+    dying = _FailingRecorder()
     with pytest.raises(AssertionError):
         await match_queued_variants(backend, tenant, dying, match_batch_size=25)
     await backend.pass_time(timedelta(seconds=3))
     await match_queued_variants(backend, tenant, dying, match_batch_size=25)
-    found = await _keys(backend, tenant, dying)
+    found = await _read_probabilities(backend, tenant, dying)
     assert found.keys() == whole_.keys()
     assert all(abs(found[pair] - whole_[pair]) < 1e-6 for pair in found)
 
 
 async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tenant: Tenant) -> None:
-    late = _chair(B, "X", "white", title="Halden chair XR-2214")
+    late = _build_chair(B, "X", "white", title="Halden chair XR-2214")
 
-    class Adding(PairRecorder):
+    class AddingRecorder(PairRecorder):
         async def store_scores(self, *args: Any) -> None:
             if not self.batches:
                 await add_products(backend.uow, tenant, late)
             await super().store_scores(*args)
 
-    await add_products(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
-    recorder = await match_queued_variants(backend, tenant, Adding())
+    await add_products(backend.uow, tenant, _build_chair(A, "1", "white", title="Halden chair XR-2214"))
+    recorder = await match_queued_variants(backend, tenant, AddingRecorder())
     assert len(recorder.pairs) == 1
 
 
 async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: Tenant) -> None:
     """Weights are learned again, the pairs stay the same, and no item waits afterwards."""
-    await _vendors(backend, tenant)
-    first = await _keys(backend, tenant, await match_queued_variants(backend, tenant))
+    await _add_vendors(backend, tenant)
+    first = await _read_probabilities(backend, tenant, await match_queued_variants(backend, tenant))
     async with backend.uow.begin(tenant, CALL) as tx:
         assert (
             await tx[MatchIndexStore].delete_model_and_requeue() == 240
@@ -449,4 +456,4 @@ async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: 
         assert await tx[MatchIndexStore].delete_model_and_requeue() == 0, "what waits waits once"
     again = await match_queued_variants(backend, tenant)
     assert sum(map(len, again.batches)) == 240
-    assert (await _keys(backend, tenant, again)).keys() == first.keys()
+    assert (await _read_probabilities(backend, tenant, again)).keys() == first.keys()

@@ -31,13 +31,13 @@ ORIGIN = f"https://{HOST}/"
 A, B, C = (f"https://{HOST}/{letter}.jpg" for letter in "abc")
 
 
-def _named(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
+def _build_product(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
     made = builders.product(SOURCE, "cat_1", key, data={"title": key, "media": [{"url": url} for url in urls]})
     builders.variant(made, f"{key}/1", data={"sku": key, "media": [{"url": url} for url in of_variant]})
     return made
 
 
-async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
+async def _register_images(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
     """Register the image URLs of the source's products as the job does and return the keys to free."""
     async with uow.begin(tenant, CALL) as tx:
         page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 100)
@@ -47,31 +47,31 @@ async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> li
         return list(await tx[MediaStore].replace_image_urls(uses, addresses, tx.now - REFETCH_AFTER))
 
 
-async def _due(uow: UnitOfWork, tenant: Tenant) -> dict[str, ImageUrl]:
+async def _list_due(uow: UnitOfWork, tenant: Tenant) -> dict[str, ImageUrl]:
     async with uow.begin(tenant, CALL) as tx:
         return {one.url: one for one in await tx[MediaStore].list_due(HOST, 100)}
 
 
-def _image(tx: Tx, content: str) -> Image:
+def _build_image(tx: Tx, content: str) -> Image:
     return Image(new_id("img"), content, f"images/x/live/{content}", 7, 30, 20, tx.now)
 
 
-async def _stored(uow: UnitOfWork, tenant: Tenant, address: ImageUrl, content: str) -> tuple[str, list[str]]:
+async def _store_image(uow: UnitOfWork, tenant: Tenant, address: ImageUrl, content: str) -> tuple[str, list[str]]:
     """Store an image with that content for the URL; return its ID and the keys to free."""
     async with uow.begin(tenant, CALL) as tx:
         image = await tx[MediaStore].lock_by_content(content)
         if image is None:
-            image = _image(tx, content)
+            image = _build_image(tx, content)
             assert await tx[MediaStore].add(image)
         return image.id, list(await tx[MediaStore].record_image(address, image.id))
 
 
-async def _shown(uow: UnitOfWork, tenant: Tenant) -> int:
+async def _rebuild_documents(uow: UnitOfWork, tenant: Tenant) -> int:
     async with uow.begin(tenant, CALL) as tx:
         return await tx[MediaStore].rebuild_documents(100)
 
 
-async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any]:
+async def _list_media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any]:
     """Return the images of a product's document by URL."""
     async with uow.begin_reading(tenant) as tx:
         document = await tx[CatalogueStore].get_product(product)
@@ -82,9 +82,9 @@ async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any
 
 
 async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) -> None:
-    first, second, third = _named("1", A, of_variant=[B]), _named("2"), _named("3", C)
+    first, second, third = _build_product("1", A, of_variant=[B]), _build_product("2"), _build_product("3", C)
     await add_products(uow, tenant, first, second, third)
-    other = _named("4", A)
+    other = _build_product("4", A)
     other.source = "src_0000000000000000000002"
     await add_products(uow, tenant, other)
     async with uow.begin_reading(tenant) as tx:
@@ -98,16 +98,16 @@ async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) 
 
 
 async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
-    first, second = _named("1", A, of_variant=[B]), _named("2", A)
+    first, second = _build_product("1", A, of_variant=[B]), _build_product("2", A)
     await add_products(uow, tenant, first, second)
     for _ in range(2):
-        assert await _registered(uow, tenant) == [], "done twice it does no harm"
-    due = await _due(uow, tenant)
+        assert await _register_images(uow, tenant) == [], "done twice it does no harm"
+    due = await _list_due(uow, tenant)
     assert due.keys() == {A, B} and due[A].run == "run_1"
-    assert await _shown(uow, tenant) == 0
-    image, _ = await _stored(uow, tenant, replace(due[A], etag='"1"', last_modified="Mon"), "aa")
-    assert (await _due(uow, tenant)).keys() == {B}
-    before = await _document(uow, tenant, first.id)
+    assert await _rebuild_documents(uow, tenant) == 0
+    image, _ = await _store_image(uow, tenant, replace(due[A], etag='"1"', last_modified="Mon"), "aa")
+    assert (await _list_due(uow, tenant)).keys() == {B}
+    before = await _load_document(uow, tenant, first.id)
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[MediaStore].has_pending_documents()
         assert [
@@ -116,87 +116,87 @@ async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
             await tx[MediaStore].rebuild_documents(1),
         ] == [1, 1, 0]
         assert not await tx[MediaStore].has_pending_documents()
-    assert await _media(uow, tenant, first.id) == {A: image, B: None}
-    assert await _media(uow, tenant, second.id) == {A: image}
-    after = await _document(uow, tenant, first.id)
+    assert await _list_media(uow, tenant, first.id) == {A: image, B: None}
+    assert await _list_media(uow, tenant, second.id) == {A: image}
+    after = await _load_document(uow, tenant, first.id)
     assert after.etag != before.etag and json.loads(after.body)["updated_at"] == json.loads(before.body)["updated_at"]
     async with uow.begin_reading(tenant) as tx:
         found = await tx[MediaStore].get_image(image)
         assert found is not None and (found.content, found.width, found.height, found.bytes) == ("aa", 30, 20, 7)
 
 
-async def _document(uow: UnitOfWork, tenant: Tenant, product: str) -> Any:
+async def _load_document(uow: UnitOfWork, tenant: Tenant, product: str) -> Any:
     async with uow.begin_reading(tenant) as tx:
         return await tx[CatalogueStore].get_product(product)
 
 
 async def test_a_run_that_writes_the_product_again_keeps_its_images(uow: UnitOfWork, tenant: Tenant) -> None:
-    [copy] = await add_products(uow, tenant, _named("1", A, of_variant=[B]))
-    await _registered(uow, tenant)
-    due = await _due(uow, tenant)
-    image, _ = await _stored(uow, tenant, due[B], "bb")
-    await _shown(uow, tenant)
+    [copy] = await add_products(uow, tenant, _build_product("1", A, of_variant=[B]))
+    await _register_images(uow, tenant)
+    due = await _list_due(uow, tenant)
+    image, _ = await _store_image(uow, tenant, due[B], "bb")
+    await _rebuild_documents(uow, tenant)
     copy.data = {"title": "renamed", "media": [{"url": A}]}
     await store_batch(uow, tenant, Batch(changed_products=[copy], touched={copy.id: copy}), full_key_range(SOURCE))
-    assert await _media(uow, tenant, copy.id) == {A: None, B: image}
+    assert await _list_media(uow, tenant, copy.id) == {A: None, B: image}
 
 
 async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) -> None:
-    first, second = _named("1", A), _named("2", B)
+    first, second = _build_product("1", A), _build_product("2", B)
     await add_products(uow, tenant, first, second)
-    await _registered(uow, tenant)
-    due = await _due(uow, tenant)
-    one, _ = await _stored(uow, tenant, due[A], "aa")
-    other, _ = await _stored(uow, tenant, due[B], "aa")
+    await _register_images(uow, tenant)
+    due = await _list_due(uow, tenant)
+    one, _ = await _store_image(uow, tenant, due[A], "aa")
+    other, _ = await _store_image(uow, tenant, due[B], "aa")
     assert one == other
     async with uow.begin(tenant, CALL) as tx:
-        assert not await tx[MediaStore].add(_image(tx, "aa")), "content is stored once"
-    third = _named("3", A)
+        assert not await tx[MediaStore].add(_build_image(tx, "aa")), "content is stored once"
+    third = _build_product("3", A)
     await add_products(uow, tenant, third)
-    await _registered(uow, tenant)
-    assert not await _due(uow, tenant), "what is known is not asked again"
-    await _shown(uow, tenant)
+    await _register_images(uow, tenant)
+    assert not await _list_due(uow, tenant), "what is known is not asked again"
+    await _rebuild_documents(uow, tenant)
     for product in (first, second, third):
-        assert list((await _media(uow, tenant, product.id)).values()) == [one]
+        assert list((await _list_media(uow, tenant, product.id)).values()) == [one]
 
 
 async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
-    [_first, second] = await add_products(uow, tenant, _named("1", A), _named("2", A, B))
-    await _registered(uow, tenant)
-    due = await _due(uow, tenant)
-    shared, _ = await _stored(uow, tenant, due[A], "aa")
-    own, _ = await _stored(uow, tenant, due[B], "bb")
+    [_first, second] = await add_products(uow, tenant, _build_product("1", A), _build_product("2", A, B))
+    await _register_images(uow, tenant)
+    due = await _list_due(uow, tenant)
+    shared, _ = await _store_image(uow, tenant, due[A], "aa")
+    own, _ = await _store_image(uow, tenant, due[B], "bb")
     second.data = {"title": "2", "media": []}
     await store_batch(
         uow, tenant, Batch(changed_products=[second], touched={second.id: second}), full_key_range(SOURCE)
     )
-    assert await _registered(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
+    assert await _register_images(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[MediaStore].get_image(own) is None and await tx[MediaStore].get_image(shared) is not None
         assert not await tx[MediaStore].lock_image_url(due[B].url_digest)
     async with uow.begin(tenant, CALL) as tx:
-        late = _image(tx, "late")
+        late = _build_image(tx, "late")
         assert await tx[MediaStore].add(late)
         assert await tx[MediaStore].record_image(due[B], late.id) == [late.key], "found after nobody wanted it"
         assert await tx[MediaStore].lock_by_content("late") is None
 
 
 async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant) -> None:
-    [product] = await add_products(uow, tenant, _named("1", A))
-    await _registered(uow, tenant)
-    [address] = (await _due(uow, tenant)).values()
-    await _stored(uow, tenant, replace(address, etag='"1"'), "aa")
-    await _shown(uow, tenant)
-    image, freed = await _stored(uow, tenant, address, "bb")
+    [product] = await add_products(uow, tenant, _build_product("1", A))
+    await _register_images(uow, tenant)
+    [address] = (await _list_due(uow, tenant)).values()
+    await _store_image(uow, tenant, replace(address, etag='"1"'), "aa")
+    await _rebuild_documents(uow, tenant)
+    image, freed = await _store_image(uow, tenant, address, "bb")
     assert freed == ["images/x/live/aa"]
-    assert await _shown(uow, tenant) == 1 and await _media(uow, tenant, product.id) == {A: image}
-    assert (await _stored(uow, tenant, address, "bb"))[1] == [] and await _shown(uow, tenant) == 0
+    assert await _rebuild_documents(uow, tenant) == 1 and await _list_media(uow, tenant, product.id) == {A: image}
+    assert (await _store_image(uow, tenant, address, "bb"))[1] == [] and await _rebuild_documents(uow, tenant) == 0
 
 
 async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _named("1", A, B, C))
-    await _registered(uow, tenant)
-    due = await _due(uow, tenant)
+    await add_products(uow, tenant, _build_product("1", A, B, C))
+    await _register_images(uow, tenant)
+    due = await _list_due(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
         again = tx.now + timedelta(minutes=5)
         await tx[MediaStore].record_failure(due[A].url_digest, 1, "no answer", again)
@@ -210,16 +210,16 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
         assert await tx[MediaStore].find_next_due(HOST) == later, "later stays later"
         assert await tx[MediaStore].find_next_due("b.example") is None
         await tx[MediaStore].record_failure(due[A].url_digest, 2, "no answer", tx.now)
-    assert (await _due(uow, tenant))[A].tries == 2
-    await _registered(uow, tenant)
-    assert (await _due(uow, tenant)).keys() == {A}, "given up for now"
+    assert (await _list_due(uow, tenant))[A].tries == 2
+    await _register_images(uow, tenant)
+    assert (await _list_due(uow, tenant)).keys() == {A}, "given up for now"
 
 
 async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant: Tenant) -> None:
     """URLs wait according to their own failures, exhausted ones are given up, and other hosts are unaffected."""
-    await add_products(uow, tenant, _named("1", A, B, C))
-    await _registered(uow, tenant)
-    due = await _due(uow, tenant)
+    await add_products(uow, tenant, _build_product("1", A, B, C))
+    await _register_images(uow, tenant)
+    due = await _list_due(uow, tenant)
     delays = (timedelta(minutes=5), timedelta(minutes=20))
     async with uow.begin(tenant, CALL) as tx:
         await tx[MediaStore].record_failure(due[B].url_digest, 2, "no answer", tx.now)
@@ -240,25 +240,25 @@ async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant
 
 
 async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
-    await add_products(uow, tenant, _named("1", A))
-    await _registered(uow, tenant)
-    [address] = (await _due(uow, tenant)).values()
-    image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
+    await add_products(uow, tenant, _build_product("1", A))
+    await _register_images(uow, tenant)
+    [address] = (await _list_due(uow, tenant)).values()
+    image, _ = await _store_image(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
     async with uow.begin(tenant, CALL) as tx:
         page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 9)
         stale = tx.now + timedelta(seconds=1)  # more than a week has passed
         assert not await tx[MediaStore].replace_image_urls(
             {page[0].product: [address.url_digest]}, [replace(address, run="run_2")], stale
         )
-    found = (await _due(uow, tenant))[A]
+    found = (await _list_due(uow, tenant))[A]
     assert (found.image, found.etag, found.last_modified, found.run, found.tries) == (image, '"1"', "Mon", "run_2", 0)
 
 
 async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> None:
-    await add_products(backend.uow, tenant, _named("1", A))
-    await _registered(backend.uow, tenant)
-    [address] = (await _due(backend.uow, tenant)).values()
-    image, _ = await _stored(backend.uow, tenant, address, "aa")
+    await add_products(backend.uow, tenant, _build_product("1", A))
+    await _register_images(backend.uow, tenant)
+    [address] = (await _list_due(backend.uow, tenant)).values()
+    image, _ = await _store_image(backend.uow, tenant, address, "aa")
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx[MediaStore].get_image(image) is None and await tx[MediaStore].lock_by_content("aa") is None
@@ -269,17 +269,19 @@ async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> Non
 
 
 async def test_a_locked_product_is_skipped(backend: Backend, tenant: Tenant) -> None:
-    [product] = await add_products(backend.uow, tenant, _named("1", A))
-    await _registered(backend.uow, tenant)
-    [address] = (await _due(backend.uow, tenant)).values()
-    image, _ = await _stored(backend.uow, tenant, address, "aa")
+    [product] = await add_products(backend.uow, tenant, _build_product("1", A))
+    await _register_images(backend.uow, tenant)
+    [address] = (await _list_due(backend.uow, tenant)).values()
+    image, _ = await _store_image(backend.uow, tenant, address, "aa")
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[CatalogueStore].load_products(SOURCE, ["1"])
         async with asyncio.timeout(5):
-            assert await _shown(backend.uow, tenant) == 0
+            assert await _rebuild_documents(backend.uow, tenant) == 0
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[MediaStore].has_pending_documents()
-    assert await _shown(backend.uow, tenant) == 1 and await _media(backend.uow, tenant, product.id) == {A: image}
+    assert await _rebuild_documents(backend.uow, tenant) == 1 and await _list_media(
+        backend.uow, tenant, product.id
+    ) == {A: image}
 
 
 async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -300,13 +302,13 @@ async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, ten
 
 
 async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
-    product = _named("1", A)
+    product = _build_product("1", A)
     await add_products(uow, tenant, product)
-    await _registered(uow, tenant)
-    address = (await _due(uow, tenant))[A]
+    await _register_images(uow, tenant)
+    address = (await _list_due(uow, tenant))[A]
     async with uow.begin(tenant, CALL) as tx:
         small = (Rendition("images/x/live/1-320", 3, 320, 200), Rendition("images/x/live/1-960", 5, 960, 600))
-        image = replace(_image(tx, "aa"), renditions=small)
+        image = replace(_build_image(tx, "aa"), renditions=small)
         assert await tx[MediaStore].add(image)
         assert list(await tx[MediaStore].record_image(address, image.id)) == []
     async with uow.begin_reading(tenant) as tx:

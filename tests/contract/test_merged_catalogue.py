@@ -183,15 +183,15 @@ async def test_a_later_merge_is_named(shop: MergedCatalogue) -> None:
 
 @pytest.mark.parametrize("seed", range(1))
 async def test_chains_of_merges_and_their_undoing(shop: MergedCatalogue, seed: int) -> None:
-    await chain(shop, random.Random(seed), steps=30)
+    await run_random_merges(shop, random.Random(seed), steps=30)
 
 
 @pytest.mark.soak
 async def test_a_thousand_merges_and_undos(shop: MergedCatalogue) -> None:
-    await chain(shop, random.Random(1000), steps=1000)
+    await run_random_merges(shop, random.Random(1000), steps=1000)
 
 
-async def chain(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
+async def run_random_merges(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
     """Merge and undo at random; after all undos the documents equal the original ones."""
     for _ in range(2):
         await shop.create_source()
@@ -202,7 +202,7 @@ async def chain(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
     before = await shop.list_documents()
     applied: list[Merge] = []
     for step in range(steps):
-        applied = await _applied(shop)
+        applied = await _list_applied_merges(shop)
         if applied and dice.random() < 0.4:
             try:
                 await shop.undo_merge(dice.choice(applied))
@@ -215,8 +215,8 @@ async def chain(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
                 known = ("already merged", "two items of the source", "match of these")
                 assert any(text in str(refused) for text in known), refused
         if step % 10 == 9:
-            await _consistent(shop, before)
-    while applied := await _applied(shop):
+            await _check_consistency(shop, before)
+    while applied := await _list_applied_merges(shop):
         for merge in reversed(applied):
             try:
                 await shop.undo_merge(merge)
@@ -225,13 +225,13 @@ async def chain(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
     assert await shop.list_documents() == before
 
 
-async def _applied(shop: MergedCatalogue) -> list[Merge]:
+async def _list_applied_merges(shop: MergedCatalogue) -> list[Merge]:
     async with shop.uow.begin_reading(shop.tenant) as tx:
         page = await tx[MergeStore].list_merges(MergeFilter(status="applied"), PageRequest(limit=1000))
     return list(page.items)[::-1]
 
 
-async def _consistent(shop: MergedCatalogue, before: dict[str, object]) -> None:
+async def _check_consistency(shop: MergedCatalogue, before: dict[str, object]) -> None:
     """Check that no offer is lost, duplicated or without its variant, and that lists agree with documents."""
     seen, offers = await shop.list_documents(), await shop.list_offers()
     documented = {
@@ -259,13 +259,13 @@ async def test_pictures_of_what_is_merged(shop: MergedCatalogue) -> None:
     assert [one["id"] for one in (await shop.list_documents())[ours.id]["data"]["media"]] == [image.id]
 
 
-class Heard:
+class EventValidator:
     """Validator of published events: each fits its schema and no version of a subject is missing."""
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant, self.versions, self.types = tenant, dict[str, int](), list[str]()
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def validate(self, events: Sequence[Event]) -> None:
         for event in events:
             envelope = json.loads(
                 JsonEventRendering().encode_event(replace(event, id=new_id("evt")), self.tenant, builders.MOMENT)
@@ -281,18 +281,18 @@ class Heard:
 async def test_every_event_is_as_described_and_none_is_missing(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red", "blue", brand="Ours")
     theirs = await shop.load_product(shop.sources[1], "B", "red", "blue", collection="Theirs")
-    heard = Heard(shop.tenant)
-    first = await shop.merge_variants(ours.variants[0], theirs.variants[0], heard.hear)
+    heard = EventValidator(shop.tenant)
+    first = await shop.merge_variants(ours.variants[0], theirs.variants[0], heard.validate)
     assert heard.types == ["variant.merged"] or "product.merged" in heard.types
-    await shop.merge_variants(ours.variants[1], theirs.variants[1], heard.hear)
-    heard.hear(await shop.change_product(shop.sources[1], "B", collection="Other"))
-    heard.hear(await shop.change_price(shop.sources[1], "B", 7))
-    heard.hear(await shop.change_product(shop.sources[0], "A", title="Said anew"))
-    await shop.undo_merge(first, heard.hear)
-    heard.hear(await shop.change_product(shop.sources[1], "B", title="Hidden or not"))
-    for merge in reversed(await _applied(shop)):
-        await shop.undo_merge(merge, heard.hear)
-    heard.hear(await shop.change_product(shop.sources[1], "B", title="On its own again"))
+    await shop.merge_variants(ours.variants[1], theirs.variants[1], heard.validate)
+    heard.validate(await shop.change_product(shop.sources[1], "B", collection="Other"))
+    heard.validate(await shop.change_price(shop.sources[1], "B", 7))
+    heard.validate(await shop.change_product(shop.sources[0], "A", title="Said anew"))
+    await shop.undo_merge(first, heard.validate)
+    heard.validate(await shop.change_product(shop.sources[1], "B", title="Hidden or not"))
+    for merge in reversed(await _list_applied_merges(shop)):
+        await shop.undo_merge(merge, heard.validate)
+    heard.validate(await shop.change_product(shop.sources[1], "B", title="On its own again"))
     assert {"product.merged", "product.unmerged", "variant.merged", "variant.unmerged", "product.updated"} <= set(
         heard.types
     )
@@ -329,10 +329,10 @@ async def test_an_unchanged_statement_is_no_fresher(shop: MergedCatalogue) -> No
         reconciler = shop.create_reconciler(shop.sources[1], tx.now, loaded)
         reconciler.change_status(reconciler.products["A"], ProductStatus.PROBABLY_DISCONTINUED)
         await write_reconciled(tx, SlotRange(shop.sources[1].id, Stream.CATALOGUE, 0, 0), reconciler)
-    assert (await shop.list_documents())[merge_survivor(merge, ours, theirs)]["data"]["title"] == "New"
+    assert (await shop.list_documents())[find_survivor(merge, ours, theirs)]["data"]["title"] == "New"
 
 
-def merge_survivor(merge: Merge, *products: Product) -> str:
+def find_survivor(merge: Merge, *products: Product) -> str:
     return next(product.id for product in products if product.variants[0].id == merge.survivor)
 
 

@@ -31,71 +31,73 @@ ModelFactory = Callable[..., LanguageModels]
 DIALECTS = {"openai": OpenAiFormat, "anthropic": AnthropicFormat}
 
 
-def _scripted(**outcome: Any) -> LanguageModels:
+def _create_scripted_models(**outcome: Any) -> LanguageModels:
     return ScriptedModels({"answers": [outcome]}, JsonSchemaValidator())
 
 
-def _reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
+def _build_reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
     if "later" in outcome:
         return Reply(429, b"{}", {"Retry-After": str(outcome["later"])})
     return server.make_refusal(outcome["refused"]) if "refused" in outcome else server.make_reply(outcome["answer"])
 
 
 @pytest_asyncio.fixture(params=["scripted", *DIALECTS])
-async def model_for(request: pytest.FixtureRequest) -> AsyncIterator[ModelFactory]:
+async def create_models(request: pytest.FixtureRequest) -> AsyncIterator[ModelFactory]:
     """Return a factory of each adapter; those of providers use a server that validates requests."""
     if request.param == "scripted":
-        yield _scripted
+        yield _create_scripted_models
         return
     client = model_client()
     with ExitStack() as servers:
 
-        def model_for(**outcome: Any) -> LanguageModels:
+        def create_models(**outcome: Any) -> LanguageModels:
             server = servers.enter_context(provider(request.param))
-            server.answer = lambda _: _reply(server, outcome)
+            server.answer = lambda _: _build_reply(server, outcome)
             dialect, prices = DIALECTS[request.param](), {"small-1": TokenPrice(250_000, 2_000_000)}
             return ProviderModels(
                 outbound(client, 10.0), dialect, JsonSchemaValidator(), server.url, "small-1", prices, KEY
             )
 
-        yield model_for
+        yield create_models
         await client.close()
 
 
-def _question(data: Mapping[str, Any] | None = None, task: str = "colours.pick") -> ModelPrompt:
+def _build_prompt(data: Mapping[str, Any] | None = None, task: str = "colours.pick") -> ModelPrompt:
     return ModelPrompt(task, "Which colour is it?", data or {"text": "a rosy sofa"}, SCHEMA)
 
 
-async def test_an_answer_fits_the_schema_and_is_counted(model_for: ModelFactory) -> None:
-    answer = await model_for(answer={"colour": "red"}).generate(_question())
+async def test_an_answer_fits_the_schema_and_is_counted(create_models: ModelFactory) -> None:
+    answer = await create_models(answer={"colour": "red"}).generate(_build_prompt())
     assert answer.value == {"colour": "red"} and answer.usage.model
     assert answer.usage.input_tokens > 0 and answer.usage.output_tokens > 0 and answer.usage.cost_micros >= 0
 
 
 @pytest.mark.parametrize("reply", [{"colour": "green"}, {}, "red", None, {"colour": "red", "more": 1}])
-async def test_an_answer_of_another_shape_is_none_and_counted_all_the_same(model_for: ModelFactory, reply: Any) -> None:
+async def test_an_answer_of_another_shape_is_none_and_counted_all_the_same(
+    create_models: ModelFactory, reply: Any
+) -> None:
     with pytest.raises(ModelRefused) as refused:
-        await model_for(answer=reply).generate(_question())
+        await create_models(answer=reply).generate(_build_prompt())
     assert refused.value.usage is not None and refused.value.usage.output_tokens > 0
 
 
-async def test_the_most_that_a_question_takes_is_known_before(model_for: ModelFactory) -> None:
-    models = model_for(answer={"colour": "red"})
-    most, took = models.estimate_max_usage(_question()), (await models.generate(_question())).usage
+async def test_the_most_that_a_question_takes_is_known_before(create_models: ModelFactory) -> None:
+    models = create_models(answer={"colour": "red"})
+    most, took = models.estimate_max_usage(_build_prompt()), (await models.generate(_build_prompt())).usage
     assert most.input_tokens >= took.input_tokens and most.output_tokens >= took.output_tokens
     assert most.cost_micros >= took.cost_micros
     assert models.is_configured(None) and not models.is_configured("another")
 
 
-async def test_later(model_for: ModelFactory) -> None:
+async def test_later(create_models: ModelFactory) -> None:
     with pytest.raises(ModelUnavailable) as failed:
-        await model_for(later=90).generate(_question())
+        await create_models(later=90).generate(_build_prompt())
     assert failed.value.retry_after is not None and failed.value.retry_after.total_seconds() == 90
 
 
-async def test_never(model_for: ModelFactory) -> None:
+async def test_never(create_models: ModelFactory) -> None:
     with pytest.raises(ModelRefused, match="not for money"):
-        await model_for(refused="not for money").generate(_question())
+        await create_models(refused="not for money").generate(_build_prompt())
 
 
 async def test_a_script_answers_what_fits_first(tmp_path: Path) -> None:
@@ -109,11 +111,11 @@ async def test_a_script_answers_what_fits_first(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps(script), "utf-8")
     models = ScriptedModels.from_file(path, JsonSchemaValidator())
-    assert (await models.generate(_question())).value == {"colour": "red"}
-    answer = await models.generate(_question({"text": "a sofa like the sea"}))
+    assert (await models.generate(_build_prompt())).value == {"colour": "red"}
+    answer = await models.generate(_build_prompt({"text": "a sofa like the sea"}))
     assert answer.value == {"colour": "blue"} and (answer.usage.input_tokens, answer.usage.cost_micros) == (7, 3)
     with pytest.raises(ModelRefused, match="no answer"):
-        await models.generate(_question({"text": "a chair"}))
+        await models.generate(_build_prompt({"text": "a chair"}))
 
 
 @pytest.mark.parametrize(

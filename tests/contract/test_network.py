@@ -19,7 +19,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.signals import Channel, Signal
-from tests.contract.test_event_reader import bounds_of, ids, whole, written
+from tests.contract.test_event_reader import append_events, list_ids, query_bounds, read_log
 from tests.support.backend import Backend
 from tests.support.log_changes import delete_events, grant_licence, revoke_licence
 
@@ -35,12 +35,14 @@ async def owner(backend: Backend) -> Tenant:
 
 
 @pytest_asyncio.fixture
-async def start(backend: Backend) -> AsyncIterator[LogPosition]:
+async def network_end(backend: Backend) -> AsyncIterator[LogPosition]:
     """Return the end of the network log, to which other tests publish as well."""
-    yield (await bounds_of(backend, NETWORK)).end
+    yield (await query_bounds(backend, NETWORK)).end
 
 
-async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: EventFilter = ALL) -> list[LoggedEvent]:
+async def read_network(
+    backend: Backend, holder: Tenant, after: LogPosition, wanted: EventFilter = ALL
+) -> list[LoggedEvent]:
     """Return the events of the network log that the holder can read after that position."""
     found, position, caught_up = list[LoggedEvent](), after, False
     while not caught_up:
@@ -50,16 +52,16 @@ async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: Ev
     return found
 
 
-async def published(backend: Backend, owner: Tenant, catalogue: str, count: int = 1, **changes: Any) -> list[str]:
+async def publish_events(backend: Backend, owner: Tenant, catalogue: str, count: int = 1, **changes: Any) -> list[str]:
     """Append published events."""
-    return await written(backend, owner, count, catalogue=catalogue, is_published=True, **changes)
+    return await append_events(backend, owner, count, catalogue=catalogue, is_published=True, **changes)
 
 
 async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
     sandbox = Tenant(owner.org, False)
-    await written(backend, tenant, catalogue=new_id("cat"))
-    await published(backend, owner, new_id("cat"), 2)
-    await published(backend, sandbox, new_id("cat"))
+    await append_events(backend, tenant, catalogue=new_id("cat"))
+    await publish_events(backend, owner, new_id("cat"), 2)
+    await publish_events(backend, sandbox, new_id("cat"))
     among = await backend.network.list_publishers([tenant, owner, sandbox])
     assert among == await backend.events.query_bounds([owner, sandbox])
     everybody = await backend.network.list_publishers()
@@ -69,40 +71,40 @@ async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) ->
 
 async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, owner: Tenant) -> None:
     catalogue = new_id("cat")
-    first = await published(backend, owner, catalogue, 3)
-    await written(backend, owner, 2, catalogue=catalogue)
-    last = await published(backend, owner, catalogue, 2)
+    first = await publish_events(backend, owner, catalogue, 3)
+    await append_events(backend, owner, 2, catalogue=catalogue)
+    last = await publish_events(backend, owner, catalogue, 2)
     found = await backend.network.read_published(owner, BEGINNING, 100)
-    assert ids(found) == [*first, *last]
+    assert list_ids(found) == [*first, *last]
     assert [event.position for event in found] == [1, 2, 3, 6, 7]
-    assert ids(await backend.network.read_published(owner, BEGINNING.with_position(2), 2)) == [first[2], last[0]]
+    assert list_ids(await backend.network.read_published(owner, BEGINNING.with_position(2), 2)) == [first[2], last[0]]
     assert await backend.network.read_published(owner, BEGINNING.with_position(7), 100) == []
 
 
 async def test_copies_are_what_they_are_copies_of(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue = new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org, "stock")
-    await published(
+    await publish_events(
         backend, owner, catalogue, subject="ofr_1", type="offer.changed", version=3, source="src_1",
         data={"id": "ofr_1", "product": "prod_1"}, fields=[("price", 1, 2)], facets=["price"],
     )  # fmt: skip
-    [original] = await whole(backend, owner)
+    [original] = await read_log(backend, owner)
     await backend.relay(owner)
-    [copy] = await shown(backend, tenant, start)
+    [copy] = await read_network(backend, tenant, network_end)
     assert copy.is_from_network and copy.groups == {"base", "retail", "stock"}
     for name in ("id", "type", "subject", "product", "source", "catalogue", "version", "body"):
         assert getattr(copy, name) == getattr(original, name)
     assert json.loads(copy.body)["tenant_id"] == owner.org
     assert copy.time >= original.time
-    assert (await bounds_of(backend, NETWORK)).end == LogPosition(
-        (await bounds_of(backend, NETWORK)).epoch, copy.position, copy.time
+    assert (await query_bounds(backend, NETWORK)).end == LogPosition(
+        (await query_bounds(backend, NETWORK)).epoch, copy.position, copy.time
     )
 
 
 async def test_each_owners_events_come_once_in_their_order(
-    backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, tenant: Tenant, network_end: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Applies to any transaction sizes of the relay and to interleaved events of others."""
     monkeypatch.setattr(relaying, "MAX_BATCH_EVENTS", 7)
@@ -113,25 +115,27 @@ async def test_each_owners_events_come_once_in_their_order(
         await grant_licence(backend.pool, owner, catalogues[owner], tenant.org)
     for _ in range(12):
         for owner in dice.sample(owners, 3):
-            made[owner] += await published(backend, owner, catalogues[owner], dice.choice((1, 2, 9)))
-            await written(backend, owner, dice.randrange(1, 3), catalogue=catalogues[owner])
+            made[owner] += await publish_events(backend, owner, catalogues[owner], dice.choice((1, 2, 9)))
+            await append_events(backend, owner, dice.randrange(1, 3), catalogue=catalogues[owner])
         await backend.relay(*owners)
-    found = await shown(backend, tenant, start)
+    found = await read_network(backend, tenant, network_end)
     assert len(found) == sum(map(len, made.values()))
     for owner in owners:
         assert [event.id for event in found if event.catalogue == catalogues[owner]] == made[owner]
     assert [event.position for event in found] == sorted({event.position for event in found})
 
 
-async def test_positions_of_the_networks_log_have_no_gaps(backend: Backend, owner: Tenant, start: LogPosition) -> None:
-    await published(backend, owner, new_id("cat"), 5)
+async def test_positions_of_the_networks_log_have_no_gaps(
+    backend: Backend, owner: Tenant, network_end: LogPosition
+) -> None:
+    await publish_events(backend, owner, new_id("cat"), 5)
     await backend.relay(owner)
     await backend.relay(owner)
-    assert (await bounds_of(backend, NETWORK)).last == start.position + 5
+    assert (await query_bounds(backend, NETWORK)).last == network_end.position + 5
 
 
 async def test_two_relays_at_once_copy_nothing_twice(
-    backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, tenant: Tenant, network_end: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A former leader may continue for a moment after the next one has begun."""
     monkeypatch.setattr(relaying, "MAX_BATCH_EVENTS", 5)
@@ -139,19 +143,19 @@ async def test_two_relays_at_once_copy_nothing_twice(
     catalogues, made = {owner: new_id("cat") for owner in owners}, dict[Tenant, list[str]]()
     for owner in owners:
         await grant_licence(backend.pool, owner, catalogues[owner], tenant.org)
-        made[owner] = await published(backend, owner, catalogues[owner], 30)
+        made[owner] = await publish_events(backend, owner, catalogues[owner], 30)
     async with asyncio.timeout(60):
         await asyncio.gather(*(backend.relay(*owners) for _ in range(3)))
-    found = await shown(backend, tenant, start)
+    found = await read_network(backend, tenant, network_end)
     for owner in owners:
         assert [event.id for event in found if event.catalogue == catalogues[owner]] == made[owner]
     assert len(found) == 90
 
 
 async def test_a_checkpoint_is_moved_from_where_it_was_alone(
-    backend: Backend, owner: Tenant, start: LogPosition
+    backend: Backend, owner: Tenant, network_end: LogPosition
 ) -> None:
-    await published(backend, owner, new_id("cat"), 4)
+    await publish_events(backend, owner, new_id("cat"), 4)
     events = await backend.network.read_published(owner, BEGINNING.with_position(0), 4)
     first, second = LogPosition(7, 2), LogPosition(7, 4)
 
@@ -168,47 +172,47 @@ async def test_a_checkpoint_is_moved_from_where_it_was_alone(
     assert not await append(first, second, events[2:])
     assert (await backend.network.load_checkpoints(True))[owner] == second
     assert owner not in await backend.network.load_checkpoints(False)
-    assert (await bounds_of(backend, NETWORK)).last == start.position + 4
+    assert (await query_bounds(backend, NETWORK)).last == network_end.position + 4
 
 
 async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
-    backend: Backend, owner: Tenant, start: LogPosition
+    backend: Backend, owner: Tenant, network_end: LogPosition
 ) -> None:
     other = await backend.tenant()
     parts = []
     for log in (owner, other):
-        await published(backend, log, new_id("cat"))
+        await publish_events(backend, log, new_id("cat"))
         parts.append(
             PublishedEvents(log, None, LogPosition(7, 1), await backend.network.read_published(log, BEGINNING, 1))
         )
     assert await backend.network.append(NETWORK, parts[1:])
     assert not await backend.network.append(NETWORK, parts)
-    assert (await bounds_of(backend, NETWORK)).last == start.position + 1
+    assert (await query_bounds(backend, NETWORK)).last == network_end.position + 1
     assert owner not in await backend.network.load_checkpoints(True)
 
 
 async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that_was_noticed(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """Events published before stay published, lost events are not withdrawn, and new ones are copied once."""
     catalogue = new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
-    made = await published(backend, owner, catalogue, 5)
+    made = await publish_events(backend, owner, catalogue, 5)
     await backend.relay(owner)
-    owner_bounds = await bounds_of(backend, owner)
+    owner_bounds = await query_bounds(backend, owner)
     await delete_events(backend.pool, owner, 4)
     await backend.events.begin_epoch(owner, owner_bounds.end)
-    made += await published(backend, owner, catalogue, 4)
+    made += await publish_events(backend, owner, catalogue, 4)
     await backend.relay(owner)
-    made += await published(backend, owner, catalogue, 1)
+    made += await publish_events(backend, owner, catalogue, 1)
     await backend.relay(owner)
-    assert ids(await shown(backend, tenant, start)) == made
-    bounds = await bounds_of(backend, owner)
+    assert list_ids(await read_network(backend, tenant, network_end)) == made
+    bounds = await query_bounds(backend, owner)
     assert (await backend.network.load_checkpoints(True))[owner] == LogPosition(bounds.epoch, 8)
 
 
 async def test_a_relay_that_runs_copies_what_is_committed(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """A notification alone triggers the copy, without a sweep."""
     catalogue = new_id("cat")
@@ -218,8 +222,8 @@ async def test_a_relay_that_runs_copies_what_is_committed(
         made: list[str] = []
         async with asyncio.timeout(30):
             for _ in range(3):
-                made += await published(backend, owner, catalogue, 2)
-                while ids(await shown(backend, tenant, start)) != made:
+                made += await publish_events(backend, owner, catalogue, 2)
+                while list_ids(await read_network(backend, tenant, network_end)) != made:
                     await asyncio.sleep(0.02)
     finally:
         task.cancel()
@@ -229,7 +233,7 @@ async def test_a_relay_that_runs_copies_what_is_committed(
 async def test_a_relay_notifies_followers(backend: Backend, owner: Tenant) -> None:
     async with backend.signals.subscribe(Channel.EVENTS) as listener:
         heard = set[Signal]()
-        await published(backend, owner, new_id("cat"))
+        await publish_events(backend, owner, new_id("cat"))
         async with asyncio.timeout(20):
             await backend.relay(owner)
             while Signal(NETWORK) not in heard:
@@ -238,7 +242,7 @@ async def test_a_relay_notifies_followers(backend: Backend, owner: Tenant) -> No
 
 
 async def test_a_holder_sees_what_its_licences_cover(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue, second, closed = new_id("cat"), new_id("cat"), new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, "*")
@@ -246,15 +250,15 @@ async def test_a_holder_sees_what_its_licences_cover(
     await grant_licence(backend.pool, owner, second, tenant.org, "stock", "trade")
     await grant_licence(backend.pool, owner, closed, new_id("org"), "trade")
     await grant_licence(backend.pool, Tenant(owner.org, False), closed, "*")
-    first = await published(backend, owner, catalogue, 2)
-    await written(backend, owner, catalogue=catalogue)
-    await published(backend, owner, closed)
-    await published(backend, Tenant(owner.org, False), catalogue)
-    last = await published(backend, owner, second, type="product.updated")
-    await published(backend, tenant, catalogue)
+    first = await publish_events(backend, owner, catalogue, 2)
+    await append_events(backend, owner, catalogue=catalogue)
+    await publish_events(backend, owner, closed)
+    await publish_events(backend, Tenant(owner.org, False), catalogue)
+    last = await publish_events(backend, owner, second, type="product.updated")
+    await publish_events(backend, tenant, catalogue)
     await backend.relay(owner, tenant, Tenant(owner.org, False))
-    found = await shown(backend, tenant, start)
-    assert ids(found) == [*first, *last]
+    found = await read_network(backend, tenant, network_end)
+    assert list_ids(found) == [*first, *last]
     plain = {"base", "retail"}
     assert [event.groups for event in found] == [plain, plain, plain | {"stock", "trade"}]
     for wanted, expected in (
@@ -262,17 +266,20 @@ async def test_a_holder_sees_what_its_licences_cover(
         (EventFilter(types=frozenset({"product.updated"})), last),
         (EventFilter(types=frozenset({"product.updated"}), catalogues=frozenset({catalogue})), []),
     ):
-        assert ids(await shown(backend, tenant, start, wanted)) == expected
-    view, end = LogView.network(tenant), (await bounds_of(backend, NETWORK)).last
+        assert list_ids(await read_network(backend, tenant, network_end, wanted)) == expected
+    view, end = LogView.network(tenant), (await query_bounds(backend, NETWORK)).last
     recent = await backend.events.read_recent(view, end + 1, 2, FEED)
-    assert ids(recent.events) == [*first, *last][::-1][:2]
+    assert list_ids(recent.events) == [*first, *last][::-1][:2]
     positions = [event.position for event in found]
-    assert ids(await backend.events.get_at(view, [positions[2], positions[0]])) == [first[0], last[0]]
-    assert await shown(backend, owner, start) == [], "nobody hears of its own twice"
-    assert {event.catalogue for event in await shown(backend, await backend.tenant(), start)} == {catalogue, second}
+    assert list_ids(await backend.events.get_at(view, [positions[2], positions[0]])) == [first[0], last[0]]
+    assert await read_network(backend, owner, network_end) == [], "nobody hears of its own twice"
+    assert {event.catalogue for event in await read_network(backend, await backend.tenant(), network_end)} == {
+        catalogue,
+        second,
+    }
     await revoke_licence(backend.pool, owner, catalogue, "*")
-    assert ids(await shown(backend, tenant, start)) == last
-    assert ids(await backend.events.get_at(view, positions)) == last
+    assert list_ids(await read_network(backend, tenant, network_end)) == last
+    assert list_ids(await backend.events.get_at(view, positions)) == last
 
 
 async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
@@ -294,7 +301,7 @@ async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) 
 
 @pytest.mark.parametrize("licences", [10, 10_000])
 async def test_the_number_of_licences_changes_nothing(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition, licences: int
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition, licences: int
 ) -> None:
     catalogues = [new_id("cat") for _ in range(10)]
     for catalogue in catalogues:
@@ -303,20 +310,20 @@ async def test_the_number_of_licences_changes_nothing(
         if licences <= 10:
             await grant_licence(backend.pool, owner, new_id("cat"), tenant.org)
     if licences > 10:
-        await _many(backend, owner, tenant, licences - len(catalogues))
+        await _add_licences(backend, owner, tenant, licences - len(catalogues))
     made: list[str] = []
     for number in range(60):
-        made += await published(backend, owner, catalogues[number % 10])
-        await published(backend, owner, new_id("cat"))
+        made += await publish_events(backend, owner, catalogues[number % 10])
+        await publish_events(backend, owner, new_id("cat"))
     await backend.relay(owner)
-    found = await shown(backend, tenant, start)
-    assert ids(found) == made
+    found = await read_network(backend, tenant, network_end)
+    assert list_ids(found) == made
     assert {event.groups for event in found} == {frozenset({"base", "retail", "stock"})}
     recent = await backend.events.read_recent(LogView.network(tenant), OPEN_END, 1000, FEED)
-    assert ids(recent.events)[:60] == made[::-1]
+    assert list_ids(recent.events)[:60] == made[::-1]
 
 
-async def _many(backend: Backend, owner: Tenant, holder: Tenant, count: int) -> None:
+async def _add_licences(backend: Backend, owner: Tenant, holder: Tenant, count: int) -> None:
     pool: Any = backend.events._pool  # type: ignore[attr-defined]
     async with pool.connect_as_owner() as link:
         await link.cursor.execute(
@@ -327,72 +334,72 @@ async def _many(backend: Backend, owner: Tenant, holder: Tenant, count: int) -> 
 
 
 async def test_a_licence_that_is_granted_opens_what_is_still_to_come(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue = new_id("cat")
-    await published(backend, owner, catalogue)
+    await publish_events(backend, owner, catalogue)
     await backend.relay(owner)
-    assert [event for event in await shown(backend, tenant, start) if event.catalogue == catalogue] == []
-    reached = (await bounds_of(backend, NETWORK)).end
+    assert [event for event in await read_network(backend, tenant, network_end) if event.catalogue == catalogue] == []
+    reached = (await query_bounds(backend, NETWORK)).end
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
-    made = await published(backend, owner, catalogue, 2)
+    made = await publish_events(backend, owner, catalogue, 2)
     await backend.relay(owner)
-    assert ids(await shown(backend, tenant, reached)) == made
+    assert list_ids(await read_network(backend, tenant, reached)) == made
 
 
 async def test_the_networks_log_may_go_back_in_time_too(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue = new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
-    await published(backend, owner, catalogue, 3)
+    await publish_events(backend, owner, catalogue, 3)
     await backend.relay(owner)
-    old = (await bounds_of(backend, NETWORK)).end
-    await delete_events(backend.pool, NETWORK, start.position + 2)
+    old = (await query_bounds(backend, NETWORK)).end
+    await delete_events(backend.pool, NETWORK, network_end.position + 2)
     with pytest.raises(CursorExpired):
         await backend.events.read_page(LogView.network(tenant), old, END, 10, ALL)
-    assert len(await shown(backend, tenant, start)) == 1
+    assert len(await read_network(backend, tenant, network_end)) == 1
 
 
 async def test_losses_are_reported_also_behind_events_that_are_not_visible(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """The log ends at the same position as before; only the time shows that the event is a different one."""
     shown_to, foreign = new_id("cat"), new_id("cat")
     await grant_licence(backend.pool, owner, shown_to, tenant.org)
-    made = await published(backend, owner, shown_to, 2)
-    await published(backend, owner, foreign, 3)
+    made = await publish_events(backend, owner, shown_to, 2)
+    await publish_events(backend, owner, foreign, 3)
     await backend.relay(owner)
-    page = await backend.events.read_page(LogView.network(tenant), start, END, 10, ALL)
-    assert ids(page.events) == made and page.position.position == start.position + 5
+    page = await backend.events.read_page(LogView.network(tenant), network_end, END, 10, ALL)
+    assert list_ids(page.events) == made and page.position.position == network_end.position + 5
     assert (await backend.events.read_page(LogView.network(tenant), page.position, END, 10, ALL)).caught_up
-    await delete_events(backend.pool, NETWORK, start.position + 4)
+    await delete_events(backend.pool, NETWORK, network_end.position + 4)
     await backend.pass_time(timedelta(milliseconds=1))
-    await published(backend, owner, shown_to, 2)
+    await publish_events(backend, owner, shown_to, 2)
     await backend.relay(owner)
     with pytest.raises(CursorExpired):
         await backend.events.read_page(LogView.network(tenant), page.position, END, 10, ALL)
 
 
 async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
-    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+    backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """The log is longer than one scan."""
     catalogue, foreign = new_id("cat"), new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
     made: list[str] = []
     for _ in range(3):
-        made += await published(backend, owner, catalogue)
-        await published(backend, owner, foreign, 1_500)
-    made += await published(backend, owner, catalogue)
+        made += await publish_events(backend, owner, catalogue)
+        await publish_events(backend, owner, foreign, 1_500)
+    made += await publish_events(backend, owner, catalogue)
     await backend.relay(owner)
-    assert ids(await shown(backend, tenant, start)) == made
-    view, before, seen = LogView.network(tenant), (await bounds_of(backend, NETWORK)).last + 1, list[str]()
-    while before > start.position + 1:
+    assert list_ids(await read_network(backend, tenant, network_end)) == made
+    view, before, seen = LogView.network(tenant), (await query_bounds(backend, NETWORK)).last + 1, list[str]()
+    while before > network_end.position + 1:
         recent = await backend.events.read_recent(view, before, 2, FEED)
-        seen += [event.id for event in recent.events if event.position > start.position]
+        seen += [event.id for event in recent.events if event.position > network_end.position]
         before = recent.position
     assert seen == made[::-1]
-    known = (await bounds_of(backend, NETWORK)).end
+    known = (await query_bounds(backend, NETWORK)).end
     page = await backend.events.read_page(view, known, known, 10, ALL)
     assert (list(page.events), page.position, page.caught_up) == ([], known, True)

@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 SCOPES = frozenset({"products:read", "sources:write"})
 
 
-def _app(org: str | None, **changes: object) -> App:
+def _build_app(org: str | None, **changes: object) -> App:
     id_ = new_id("app")
     made = App(
         id_, id_, AppKind.WEB, AppOrigin.ORGANISATION if org else AppOrigin.REGISTERED, "Fjord's app",
@@ -43,10 +43,10 @@ def _app(org: str | None, **changes: object) -> App:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-async def _signed_in(backend: Backend, role: str = "editor") -> tuple[App, ConsentReference]:
+async def _add_consent(backend: Backend, role: str = "editor") -> tuple[App, ConsentReference]:
     """Return an app of an organisation and a member's consent for it."""
     org = (await backend.organisation()).id
-    app, user = _app(org), new_id("usr")
+    app, user = _build_app(org), new_id("usr")
     grant = OAuthConsent(new_id("grt"), org, app.id, app.name, user, SCOPES, builders.MOMENT, builders.MOMENT)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(user, org, f"{user}@fjord.example", role, builders.MOMENT))
@@ -55,20 +55,20 @@ async def _signed_in(backend: Backend, role: str = "editor") -> tuple[App, Conse
     return app, ConsentReference(user, org, grant.id)
 
 
-def _family(backend: Backend, app: App, consent: ConsentReference | None, **changes: object) -> TokenFamily:
+def _build_family(backend: Backend, app: App, consent: ConsentReference | None, **changes: object) -> TokenFamily:
     now = backend.now()
     user, grant, org = (consent.user, consent.grant, consent.org) if consent else (None, None, app.org or "")
     return replace(TokenFamily(new_id("fam"), app.id, org, user, grant, now, now + HOUR), **changes)  # type: ignore[arg-type]
 
 
-def _token(backend: Backend, family: TokenFamily, kind: TokenKind = TokenKind.ACCESS, **changes: object) -> Token:
+def _build_token(backend: Backend, family: TokenFamily, kind: TokenKind = TokenKind.ACCESS, **changes: object) -> Token:
     digest, now = (b"a" if kind is TokenKind.ACCESS else b"r") + new_id("req").encode(), backend.now()
     return replace(Token(digest, family.id, kind, SCOPES, Audience.API, now, now + HOUR), **changes)  # type: ignore[arg-type]
 
 
 async def test_apps_are_their_organisations(backend: Backend) -> None:
     org, other = (await backend.organisation()).id, (await backend.organisation()).id
-    app, machine = _app(org), _app(org, kind=AppKind.MACHINE, redirect_uris=(), digest=None, home=None)
+    app, machine = _build_app(org), _build_app(org, kind=AppKind.MACHINE, redirect_uris=(), digest=None, home=None)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[AppStore].add(app)
         await tx[AppStore].add(machine)
@@ -88,7 +88,7 @@ async def test_apps_are_their_organisations(backend: Backend) -> None:
 
 async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Backend) -> None:
     url = f"https://{new_id('app').replace('_', '').lower()}.example/app.json"
-    first = _app(None, client_id=url, kind=AppKind.NATIVE, origin=AppOrigin.DOCUMENT, digest=None, last4=None,
+    first = _build_app(None, client_id=url, kind=AppKind.NATIVE, origin=AppOrigin.DOCUMENT, digest=None, last4=None,
                  fresh_until=builders.MOMENT)  # fmt: skip
     assert await backend.token_store.save_app(first) == first
     again = await backend.token_store.save_app(
@@ -100,7 +100,7 @@ async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Bac
 
 
 async def test_one_grant_is_in_force(backend: Backend) -> None:
-    app, consent = await _signed_in(backend)
+    app, consent = await _add_consent(backend)
     async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
         grant = await tx[AppStore].find_consent(app.id, consent.user)
         assert grant is not None and list(await tx[AppStore].list_consents()) == [grant]
@@ -116,28 +116,28 @@ async def test_one_grant_is_in_force(backend: Backend) -> None:
 
 
 async def test_a_code_is_used_once(backend: Backend) -> None:
-    app, consent = await _signed_in(backend)
-    now, family = backend.now(), _family(backend, app, consent)
+    app, consent = await _add_consent(backend)
+    now, family = backend.now(), _build_family(backend, app, consent)
     code = AuthorizationCode(b"c" + family.id.encode(), app.id, consent, "https://app.example/cb", "ch", SCOPES, None, now, now + HOUR,
                 family.id)  # fmt: skip
     await backend.token_store.add_code(code)
     assert await backend.token_store.find_code(code.digest) == code
-    tries = [backend.token_store.redeem_code(code, family, [_token(backend, family)]) for _ in range(3)]
+    tries = [backend.token_store.redeem_code(code, family, [_build_token(backend, family)]) for _ in range(3)]
     assert sorted(await asyncio.gather(*tries)) == [False, False, True]
     kept = await backend.token_store.find_code(code.digest)
     assert kept is not None and kept.used_at is not None
 
 
 async def test_a_refresh_token_has_one_line_of_successors(backend: Backend) -> None:
-    app, consent = await _signed_in(backend)
-    family = _family(backend, app, consent)
-    first = _token(backend, family, TokenKind.REFRESH)
+    app, consent = await _add_consent(backend)
+    family = _build_family(backend, app, consent)
+    first = _build_token(backend, family, TokenKind.REFRESH)
     await backend.token_store.add_family(family, [first])
     held = await backend.token_store.find_token(first.digest)
     assert held is not None and (held.token, held.family, held.has_used_successor) == (first, family, False)
 
     def heir() -> Token:
-        return _token(backend, family, TokenKind.REFRESH, parent=first.digest)
+        return _build_token(backend, family, TokenKind.REFRESH, parent=first.digest)
 
     second, third = heir(), heir()
     assert await backend.token_store.redeem_refresh_token(held, [second], backend.now())
@@ -154,7 +154,7 @@ async def test_a_refresh_token_has_one_line_of_successors(backend: Backend) -> N
     assert replaced is not None and replaced.is_reuse(backend.now())
     assert newest is not None and newest.is_active(backend.now())
     assert await backend.token_store.redeem_refresh_token(
-        newest, [_token(backend, family, TokenKind.REFRESH, parent=third.digest)], backend.now()
+        newest, [_build_token(backend, family, TokenKind.REFRESH, parent=third.digest)], backend.now()
     )
     late = await backend.token_store.find_token(first.digest)
     assert late is not None and late.has_used_successor and late.is_reuse(backend.now())
@@ -166,9 +166,9 @@ async def test_a_refresh_token_has_one_line_of_successors(backend: Backend) -> N
 
 
 async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> None:
-    app, consent = await _signed_in(backend)
-    family = _family(backend, app, consent)
-    token, refresh = _token(backend, family), _token(backend, family, TokenKind.REFRESH)
+    app, consent = await _add_consent(backend)
+    family = _build_family(backend, app, consent)
+    token, refresh = _build_token(backend, family), _build_token(backend, family, TokenKind.REFRESH)
     await backend.token_store.add_family(family, [token, refresh])
     proofs = await backend.token_proofs.find_tokens([token.digest, refresh.digest, b"a unknown"])
     assert list(proofs) == [token.digest]
@@ -188,11 +188,11 @@ async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> No
 
 async def test_a_machine_app_proves_itself(backend: Backend) -> None:
     org = (await backend.organisation()).id
-    app = _app(org, kind=AppKind.MACHINE, redirect_uris=())
+    app = _build_app(org, kind=AppKind.MACHINE, redirect_uris=())
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[AppStore].add(app)
-    family = _family(backend, app, None)
-    token = _token(backend, family, audience=None)
+    family = _build_family(backend, app, None)
+    token = _build_token(backend, family, audience=None)
     await backend.token_store.add_family(family, [token])
     _, principal = (await backend.token_proofs.find_tokens([token.digest]))[token.digest]
     assert principal.actor == Actor("app", app.id) and not principal.is_personal_token and principal.role == "admin"
@@ -203,12 +203,12 @@ async def test_a_machine_app_proves_itself(backend: Backend) -> None:
 
 @pytest.mark.parametrize("what", ["grant", "app", "nobody"])
 async def test_what_a_token_depends_on_may_be_removed(backend: Backend, what: str) -> None:
-    app, consent = await _signed_in(backend)
+    app, consent = await _add_consent(backend)
     if what == "nobody":
         consent = replace(consent, user=new_id("usr"))
-    family = _family(backend, app, consent)
-    token = _token(backend, family, TokenKind.REFRESH)
-    access = _token(backend, family)
+    family = _build_family(backend, app, consent)
+    token = _build_token(backend, family, TokenKind.REFRESH)
+    access = _build_token(backend, family)
     await backend.token_store.add_family(family, [token, access])
     async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
         if what == "app":
@@ -222,8 +222,8 @@ async def test_what_a_token_depends_on_may_be_removed(backend: Backend, what: st
 
 
 async def test_a_device_waits_for_one_decision(backend: Backend) -> None:
-    app, consent = await _signed_in(backend)
-    now, family = backend.now(), _family(backend, app, consent)
+    app, consent = await _add_consent(backend)
+    now, family = backend.now(), _build_family(backend, app, consent)
     device = DeviceRequest(b"v" + family.id.encode(), b"u" + family.id.encode(), app.id, SCOPES, Audience.MCP, now, now + HOUR,
                     family.id)  # fmt: skip
     assert await backend.token_store.add_device(device)
@@ -236,20 +236,20 @@ async def test_a_device_waits_for_one_decision(backend: Backend) -> None:
     assert await backend.token_store.save_decision(agreed := replace(polled, approved=True, consent=consent))
     assert not await backend.token_store.save_decision(replace(polled, approved=False))
     assert await backend.token_store.find_device(device.digest) == agreed
-    assert await backend.token_store.redeem_device(agreed, family, [_token(backend, family)], now)
+    assert await backend.token_store.redeem_device(agreed, family, [_build_token(backend, family)], now)
     assert not await backend.token_store.redeem_device(agreed, family, [], now)
 
 
 async def test_what_is_over_is_deleted(backend: Backend) -> None:
-    app, consent = await _signed_in(backend)
+    app, consent = await _add_consent(backend)
     now = backend.now()
-    old = _family(backend, app, consent, expires_at=now - HOUR)
-    young = _family(backend, app, consent)
-    over, good = _token(backend, young, expires_at=now - HOUR), _token(backend, young)
-    await backend.token_store.add_family(old, [of_old := _token(backend, old)])
+    old = _build_family(backend, app, consent, expires_at=now - HOUR)
+    young = _build_family(backend, app, consent)
+    over, good = _build_token(backend, young, expires_at=now - HOUR), _build_token(backend, young)
+    await backend.token_store.add_family(old, [of_old := _build_token(backend, old)])
     await backend.token_store.add_family(young, [over, good])
-    registered = await backend.token_store.save_app(_app(None, created_at=now - 3 * HOUR))
-    used = await backend.token_store.save_app(_app(None, created_at=now - 3 * HOUR))
+    registered = await backend.token_store.save_app(_build_app(None, created_at=now - 3 * HOUR))
+    used = await backend.token_store.save_app(_build_app(None, created_at=now - 3 * HOUR))
     await backend.token_store.record_sign_in(used, now)
     assert await backend.token_store.delete_expired(now, now - 2 * HOUR) >= 3
     for digest, there in ((of_old.digest, False), (over.digest, False), (good.digest, True)):

@@ -35,10 +35,10 @@ from tests.support.memory.objects import MemoryObjects
 KINDS = ("memory", "files", "s3")
 pytestmark = pytest.mark.asyncio
 
-Open = Callable[[str], ObjectStore]
+StoreFactory = Callable[[str], ObjectStore]
 
 
-def in_an_hour() -> datetime:
+def compute_expiry() -> datetime:
     return datetime.now(UTC) + timedelta(hours=1)
 
 
@@ -71,7 +71,7 @@ def s3_endpoint() -> Iterator[str]:
 
 
 @pytest.fixture(params=KINDS)
-def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
     """Return a factory of the store; links of memory and files point to the given base URL."""
     if request.param == "memory":
         return MemoryObjects
@@ -84,7 +84,7 @@ def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 
 @pytest.fixture
-def objects(open_objects: Open) -> ObjectStore:
+def objects(open_objects: StoreFactory) -> ObjectStore:
     return open_objects("http://127.0.0.1:1")
 
 
@@ -98,14 +98,14 @@ def file(tmp_path: Path) -> Callable[[bytes], Path]:
     return made
 
 
-async def content(objects: ObjectStore, key: str) -> bytes:
+async def read_content(objects: ObjectStore, key: str) -> bytes:
     return b"".join([chunk async for chunk in objects.read(key)])
 
 
 async def test_what_is_put_is_read_back(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     data = os.urandom(700_001)
     await objects.put_file("snapshots/ab/cdef", file(data))
-    assert await content(objects, "snapshots/ab/cdef") == data
+    assert await read_content(objects, "snapshots/ab/cdef") == data
     assert await objects.get_size("snapshots/ab/cdef") == len(data)
 
 
@@ -118,7 +118,7 @@ async def test_what_is_streamed_is_read_back(objects: ObjectStore, sizes: tuple[
             yield piece
 
     await objects.put_stream("exports/ab/cdef", chunks())
-    assert await content(objects, "exports/ab/cdef") == b"".join(pieces)
+    assert await read_content(objects, "exports/ab/cdef") == b"".join(pieces)
 
 
 async def test_a_stream_that_breaks_leaves_nothing(objects: ObjectStore) -> None:
@@ -141,21 +141,21 @@ async def test_large_objects_come_in_chunks(objects: ObjectStore, file: Callable
 
 async def test_an_empty_object(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("empty", file(b""))
-    assert await content(objects, "empty") == b""
+    assert await read_content(objects, "empty") == b""
     assert await objects.get_size("empty") == 0
 
 
 async def test_a_key_is_replaced(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("a", file(b"old and long"))
     await objects.put_file("a", file(b"new"))
-    assert await content(objects, "a") == b"new"
+    assert await read_content(objects, "a") == b"new"
 
 
 async def test_a_key_may_continue_another(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("a", file(b"1"))
     await objects.put_file("a/b.csv", file(b"2"))
     await objects.put_file("a/b.csv/c", file(b"3"))
-    assert [await content(objects, key) for key in ("a", "a/b.csv", "a/b.csv/c")] == [b"1", b"2", b"3"]
+    assert [await read_content(objects, key) for key in ("a", "a/b.csv", "a/b.csv/c")] == [b"1", b"2", b"3"]
 
 
 async def test_unknown_keys(objects: ObjectStore) -> None:
@@ -179,10 +179,10 @@ async def test_a_missing_source_file_changes_nothing(
     await objects.put_file("kept", file(b"x"))
     with pytest.raises(FileNotFoundError):
         await objects.put_file("kept", tmp_path / "nowhere")
-    assert await content(objects, "kept") == b"x"
+    assert await read_content(objects, "kept") == b"x"
 
 
-async def listed(objects: ObjectStore, prefix: str) -> dict[str, ObjectInfo]:
+async def list_by_key(objects: ObjectStore, prefix: str) -> dict[str, ObjectInfo]:
     pages = [page async for page in objects.list_objects(prefix)]
     found = [info for page in pages for info in page]
     assert len({info.key for info in found}) == len(found) and all(len(page) <= 1000 for page in pages)
@@ -194,34 +194,34 @@ async def test_lists_what_is_there(objects: ObjectStore, file: Callable[[bytes],
     keys = {f"snapshots/org_{number % 3}/live/{number}" for number in range(7)} | {"uploads/org_1/live/1", "snapshots"}
     for key in keys:
         await objects.put_file(key, file(key.encode()))
-    found = await listed(objects, "snapshots/")
+    found = await list_by_key(objects, "snapshots/")
     assert found.keys() == {key for key in keys if key.startswith("snapshots/")}
     assert all(info.bytes == len(key) for key, info in found.items())
     assert all(began <= info.modified_at <= datetime.now(UTC) + timedelta(seconds=2) for info in found.values())
-    assert (await listed(objects, "snapshots/org_1/")).keys() == {key for key in found if "/org_1/" in key}
-    assert await listed(objects, "exports/") == {}
+    assert (await list_by_key(objects, "snapshots/org_1/")).keys() == {key for key in found if "/org_1/" in key}
+    assert await list_by_key(objects, "exports/") == {}
     await objects.delete("snapshots/org_1/live/1")
-    assert "snapshots/org_1/live/1" not in await listed(objects, "snapshots/")
+    assert "snapshots/org_1/live/1" not in await list_by_key(objects, "snapshots/")
 
 
 async def test_lists_more_than_a_page(objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path) -> None:
     one = file(b"x")
     for start in range(0, 1030, 103):
         await asyncio.gather(*(objects.put_file(f"snapshots/o/live/{start + n}", one) for n in range(103)))
-    assert len(await listed(objects, "snapshots/")) == 1030
+    assert len(await list_by_key(objects, "snapshots/")) == 1030
 
 
 async def test_nothing_to_tidy(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("snapshots/o/live/1", file(b"x"))
     assert await objects.delete_temporary_files(timedelta(days=1)) == 0
-    assert await content(objects, "snapshots/o/live/1") == b"x"
+    assert await read_content(objects, "snapshots/o/live/1") == b"x"
 
 
 # Links for plain HTTP clients
 
 
 @asynccontextmanager
-async def edge(open_objects: Open) -> AsyncIterator[ObjectStore]:
+async def serve_objects(open_objects: StoreFactory) -> AsyncIterator[ObjectStore]:
     """Yield the store, with an HTTP server for stores that have none."""
     objects: Any = None
 
@@ -236,7 +236,7 @@ async def edge(open_objects: Open) -> AsyncIterator[ObjectStore]:
             return web.Response(status=403)
         except PayloadTooLarge:
             return web.Response(status=413)
-        return web.Response(body=await content(objects, key), headers=download_headers(grant.filename))
+        return web.Response(body=await read_content(objects, key), headers=download_headers(grant.filename))
 
     app = web.Application(client_max_size=2**30)
     app.router.add_route("*", "/objects/{key:.+}", answer)
@@ -251,7 +251,7 @@ async def edge(open_objects: Open) -> AsyncIterator[ObjectStore]:
         await runner.cleanup()
 
 
-def http(method: str, url: str, data: bytes | None = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+def send_request(method: str, url: str, data: bytes | None = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=10) as answer:
@@ -260,38 +260,38 @@ def http(method: str, url: str, data: bytes | None = None, **headers: str) -> tu
         return error.code, error.read(), {}
 
 
-async def test_put_and_get_by_links(open_objects: Open) -> None:
-    async with edge(open_objects) as objects:
-        put = await objects.sign_put("in/1.csv", content_type="text/csv", max_bytes=100, expires_at=in_an_hour())
+async def test_put_and_get_by_links(open_objects: StoreFactory) -> None:
+    async with serve_objects(open_objects) as objects:
+        put = await objects.sign_put("in/1.csv", content_type="text/csv", max_bytes=100, expires_at=compute_expiry())
         assert put.headers == {"Content-Type": "text/csv"}
-        status, *_ = await asyncio.to_thread(http, "PUT", put.url, b"sku,price\n1,2\n", **put.headers)
+        status, *_ = await asyncio.to_thread(send_request, "PUT", put.url, b"sku,price\n1,2\n", **put.headers)
         assert status == 200
-        assert await content(objects, "in/1.csv") == b"sku,price\n1,2\n"
-        url = await objects.sign_get("in/1.csv", filename="prices.csv", expires_at=in_an_hour())
-        status, body, headers = await asyncio.to_thread(http, "GET", url)
+        assert await read_content(objects, "in/1.csv") == b"sku,price\n1,2\n"
+        url = await objects.sign_get("in/1.csv", filename="prices.csv", expires_at=compute_expiry())
+        status, body, headers = await asyncio.to_thread(send_request, "GET", url)
         assert (status, body) == (200, b"sku,price\n1,2\n")
         assert headers["content-disposition"] == "attachment; filename*=UTF-8''prices.csv"
         assert headers["content-type"] == "application/octet-stream"
-        url = await objects.sign_get("in/1.csv", filename="img_1.webp", expires_at=in_an_hour())
-        _, _, headers = await asyncio.to_thread(http, "GET", url)
+        url = await objects.sign_get("in/1.csv", filename="img_1.webp", expires_at=compute_expiry())
+        _, _, headers = await asyncio.to_thread(send_request, "GET", url)
         assert headers["content-disposition"] == "inline; filename*=UTF-8''img_1.webp"
         assert headers["content-type"] == "image/webp"
 
 
 @pytest.mark.parametrize("open_objects", ("memory", "files"), indirect=True)
-async def test_own_links_keep_their_limits(open_objects: Open) -> None:
-    async with edge(open_objects) as objects:
-        put = await objects.sign_put("in/2", content_type="text/csv", max_bytes=10, expires_at=in_an_hour())
-        get = await objects.sign_get("in/2", filename="x", expires_at=in_an_hour())
+async def test_own_links_keep_their_limits(open_objects: StoreFactory) -> None:
+    async with serve_objects(open_objects) as objects:
+        put = await objects.sign_put("in/2", content_type="text/csv", max_bytes=10, expires_at=compute_expiry())
+        get = await objects.sign_get("in/2", filename="x", expires_at=compute_expiry())
         past = datetime.now(UTC) - timedelta(seconds=61)
         late = await objects.sign_put("in/2", content_type="text/csv", max_bytes=10, expires_at=past)
-        assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789"))[0] == 200
-        assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789a"))[0] == 413
-        assert (await asyncio.to_thread(http, "PUT", late.url, b"x"))[0] == 403
-        assert (await asyncio.to_thread(http, "PUT", get, b"x"))[0] == 403
-        assert (await asyncio.to_thread(http, "GET", put.url))[0] == 403
-        assert (await asyncio.to_thread(http, "PUT", put.url.replace("in/2", "in/3"), b"x"))[0] == 403
-        assert await content(objects, "in/2") == b"0123456789"
+        assert (await asyncio.to_thread(send_request, "PUT", put.url, b"0123456789"))[0] == 200
+        assert (await asyncio.to_thread(send_request, "PUT", put.url, b"0123456789a"))[0] == 413
+        assert (await asyncio.to_thread(send_request, "PUT", late.url, b"x"))[0] == 403
+        assert (await asyncio.to_thread(send_request, "PUT", get, b"x"))[0] == 403
+        assert (await asyncio.to_thread(send_request, "GET", put.url))[0] == 403
+        assert (await asyncio.to_thread(send_request, "PUT", put.url.replace("in/2", "in/3"), b"x"))[0] == 403
+        assert await read_content(objects, "in/2") == b"0123456789"
 
 
 # Files only
@@ -310,12 +310,12 @@ async def test_unsafe_keys_are_refused(files: FileObjects, key: str) -> None:
     with pytest.raises(ValueError, match="key is invalid"):
         await files.get_size(key)
     with pytest.raises(ValueError, match="key is invalid"):
-        await files.sign_get(key, filename="x", expires_at=in_an_hour())
+        await files.sign_get(key, filename="x", expires_at=compute_expiry())
 
 
 @pytest.mark.parametrize("name", ("expires", "limit", "type", "signature"))
 async def test_no_part_of_a_link_can_be_changed(files: FileObjects, name: str) -> None:
-    put = await files.sign_put("k", content_type="text/csv", max_bytes=10, expires_at=in_an_hour())
+    put = await files.sign_put("k", content_type="text/csv", max_bytes=10, expires_at=compute_expiry())
     query = dict(parse_qsl(urlsplit(put.url).query))
     assert files.verify_link("PUT", "k", query, datetime.now(UTC)).max_bytes == 10
     with pytest.raises(PermissionDenied):
@@ -343,7 +343,7 @@ async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path
     for chunks, limit, error in ((broken(), 100, ConnectionResetError), (whole(), 4, PayloadTooLarge)):
         with pytest.raises(error):
             await files.store_upload("k", chunks, limit)
-    assert await content(files, "k") == b"whole"
+    assert await read_content(files, "k") == b"whole"
     assert not list((tmp_path / "objects" / ".fresh").iterdir())
 
 
@@ -424,7 +424,7 @@ async def test_a_store_that_refuses_is_reported(s3_endpoint: str) -> None:
     with pytest.raises(OSError, match="404"):
         await objects.delete_temporary_files(timedelta(days=1))
     with pytest.raises(OSError, match="(?i)bucket"):
-        await listed(objects, "snapshots/")
+        await list_by_key(objects, "snapshots/")
 
 
 SIGNED_AT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
@@ -463,10 +463,10 @@ async def test_links_when_the_client_finds_its_credentials_itself(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     objects = S3Objects(f"s3://blobs/roles?endpoint={s3_endpoint}", {})
-    put = await objects.sign_put("k", content_type="text/csv", max_bytes=9, expires_at=in_an_hour())
-    assert (await asyncio.to_thread(http, "PUT", put.url, b"told", **put.headers))[0] == 200
-    url = await objects.sign_get("k", filename="x", expires_at=in_an_hour())
-    assert (await asyncio.to_thread(http, "GET", url))[1] == b"told"
+    put = await objects.sign_put("k", content_type="text/csv", max_bytes=9, expires_at=compute_expiry())
+    assert (await asyncio.to_thread(send_request, "PUT", put.url, b"told", **put.headers))[0] == 200
+    url = await objects.sign_get("k", filename="x", expires_at=compute_expiry())
+    assert (await asyncio.to_thread(send_request, "GET", url))[1] == b"told"
 
 
 async def test_addresses() -> None:

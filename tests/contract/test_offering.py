@@ -46,13 +46,15 @@ async def shop(uow: UnitOfWork, tenant: Tenant) -> MergedCatalogue:
     return made
 
 
-def scored(shop: MergedCatalogue, one: Variant, other: Variant, probability: float, *conflicts: str) -> ScoredPair:
+def build_scored_pair(
+    shop: MergedCatalogue, one: Variant, other: Variant, probability: float, *conflicts: str
+) -> ScoredPair:
     homes = {variant.id: product.id for product in shop.products for variant in product.variants}
     left, right = build_pair_key(one.id, other.id)
     return ScoredPair(left, homes[left], right, homes[right], probability, -2.0, EVIDENCE, conflicts)
 
 
-async def offer(
+async def store_scores(
     shop: MergedCatalogue, *pairs: ScoredPair, matched: tuple[Variant, ...] = ()
 ) -> dict[tuple[str, str], MatchPair]:
     """Store the scores and return all pairs by their variants."""
@@ -63,7 +65,7 @@ async def offer(
     return {(pair.left, pair.right): pair for pair in page.items}
 
 
-async def one_of_each(shop: MergedCatalogue) -> tuple[Variant, Variant, Variant]:
+async def load_variants(shop: MergedCatalogue) -> tuple[Variant, Variant, Variant]:
     a, b, c = [
         (await shop.load_product(source, name, "red")).variants[0]
         for source, name in zip(shop.sources, "ABC", strict=True)
@@ -72,18 +74,20 @@ async def one_of_each(shop: MergedCatalogue) -> tuple[Variant, Variant, Variant]
 
 
 async def test_a_likely_pair_is_offered_with_its_evidence(shop: MergedCatalogue) -> None:
-    a, b, _ = await one_of_each(shop)
-    found = await offer(shop, scored(shop, a, b, 0.9))
+    a, b, _ = await load_variants(shop)
+    found = await store_scores(shop, build_scored_pair(shop, a, b, 0.9))
     pair = found[build_pair_key(a.id, b.id)]
     assert (pair.status, pair.probability, pair.prior, pair.merge) == (PairStatus.OPEN, 0.9, -2.0, None)
     assert pair.evidence == EVIDENCE
     assert pair.created_at == pair.updated_at
-    assert (await offer(shop, scored(shop, a, b, 0.7, "colour")))[build_pair_key(a.id, b.id)].conflicts == ("colour",)
+    assert (await store_scores(shop, build_scored_pair(shop, a, b, 0.7, "colour")))[
+        build_pair_key(a.id, b.id)
+    ].conflicts == ("colour",)
 
 
 async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
-    found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, a, c, 0.999, "gtin"))
+    a, b, c = await load_variants(shop)
+    found = await store_scores(shop, build_scored_pair(shop, a, b, 0.999), build_scored_pair(shop, a, c, 0.999, "gtin"))
     merged, kept = found[build_pair_key(a.id, b.id)], found[build_pair_key(a.id, c.id)]
     assert (merged.status, kept.status) == (PairStatus.MERGED, PairStatus.OPEN)
     async with shop.uow.begin_reading(shop.tenant) as tx:
@@ -93,8 +97,13 @@ async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: MergedCata
 
 
 async def test_certain_pairs_of_three_sources_become_one_item(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
-    found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, b, c, 0.998), scored(shop, a, c, 0.6))
+    a, b, c = await load_variants(shop)
+    found = await store_scores(
+        shop,
+        build_scored_pair(shop, a, b, 0.999),
+        build_scored_pair(shop, b, c, 0.998),
+        build_scored_pair(shop, a, c, 0.6),
+    )
     assert [found[build_pair_key(*two)].status for two in ((a.id, b.id), (b.id, c.id), (a.id, c.id))] == [
         PairStatus.MERGED, PairStatus.MERGED, PairStatus.SUPERSEDED,
     ]  # fmt: skip
@@ -103,37 +112,39 @@ async def test_certain_pairs_of_three_sources_become_one_item(shop: MergedCatalo
 
 
 async def test_what_somebody_decided_stays(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
-    found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.9))
+    a, b, c = await load_variants(shop)
+    found = await store_scores(shop, build_scored_pair(shop, a, b, 0.9), build_scored_pair(shop, a, c, 0.9))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.dismiss_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)
         merge = (await MERGING.merge_pair(tx, found[build_pair_key(a.id, c.id)].id, DecidedBy.PERSON)).merge
-    again = await offer(shop, scored(shop, a, b, 0.9999), scored(shop, a, c, 0.4))
+    again = await store_scores(shop, build_scored_pair(shop, a, b, 0.9999), build_scored_pair(shop, a, c, 0.4))
     assert again[build_pair_key(a.id, b.id)].status == PairStatus.DISMISSED
     assert again[build_pair_key(a.id, c.id)].merge == merge
 
 
 async def test_what_was_taken_back_waits_for_a_person(shop: MergedCatalogue) -> None:
-    a, b, _ = await one_of_each(shop)
-    merge = str((await offer(shop, scored(shop, a, b, 0.999)))[build_pair_key(a.id, b.id)].merge)
+    a, b, _ = await load_variants(shop)
+    merge = str((await store_scores(shop, build_scored_pair(shop, a, b, 0.999)))[build_pair_key(a.id, b.id)].merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.undo_merge(tx, merge)
         assert list(await tx[PairStore].list_unjudged(10)) == []
-    again = await offer(shop, scored(shop, a, b, 0.9999))
+    again = await store_scores(shop, build_scored_pair(shop, a, b, 0.9999))
     assert again[build_pair_key(a.id, b.id)].status == PairStatus.OPEN
     assert len(await shop.list_documents()) == 3
 
 
 async def test_a_pair_without_evidence_is_superseded_and_returns(shop: MergedCatalogue) -> None:
-    a, b, _ = await one_of_each(shop)
-    await offer(shop, scored(shop, a, b, 0.9))
-    assert (await offer(shop, matched=(a,)))[build_pair_key(a.id, b.id)].status == PairStatus.SUPERSEDED
-    assert (await offer(shop, scored(shop, a, b, 0.8)))[build_pair_key(a.id, b.id)].status == PairStatus.OPEN
+    a, b, _ = await load_variants(shop)
+    await store_scores(shop, build_scored_pair(shop, a, b, 0.9))
+    assert (await store_scores(shop, matched=(a,)))[build_pair_key(a.id, b.id)].status == PairStatus.SUPERSEDED
+    assert (await store_scores(shop, build_scored_pair(shop, a, b, 0.8)))[
+        build_pair_key(a.id, b.id)
+    ].status == PairStatus.OPEN
 
 
 async def test_pairs_are_found(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
-    await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.6, "size"))
+    a, b, c = await load_variants(shop)
+    await store_scores(shop, build_scored_pair(shop, a, b, 0.9), build_scored_pair(shop, a, c, 0.6, "size"))
     filters: dict[str, tuple[dict[str, Any], int]] = {
         "variant": ({"variant": a.id}, 2), "other": ({"variant": c.id}, 1), "product": ({"product": b.product}, 1),
         "status": ({"status": "open", "variant": b.id}, 1), "dismissed": ({"status": "dismissed"}, 0),
@@ -146,12 +157,12 @@ async def test_pairs_are_found(shop: MergedCatalogue) -> None:
 
 
 async def test_the_judge_is_used_where_it_is_enabled(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
+    a, b, c = await load_variants(shop)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await PairUpdater().store_scores(tx, [a.id], [scored(shop, a, b, 0.9)])
+        await PairUpdater().store_scores(tx, [a.id], [build_scored_pair(shop, a, b, 0.9)])
         assert not [job for job in tx.recorded.jobs if job.kind == JUDGING_JOB]
         await tx.store(JudgeSettings).add(JudgeSettings(enabled=True, created_at=tx.now, updated_at=tx.now))
-        await PairUpdater().store_scores(tx, [c.id], [scored(shop, b, c, 0.9)])
+        await PairUpdater().store_scores(tx, [c.id], [build_scored_pair(shop, b, c, 0.9)])
         assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGING_JOB] == [JUDGING_JOB]
         items = await load_judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
     assert items[a.id]["title"] == "Title of A" and items[a.id]["price"] == 100 and items[b.id]["colour"] == "red"
@@ -159,11 +170,11 @@ async def test_the_judge_is_used_where_it_is_enabled(shop: MergedCatalogue) -> N
 
 
 async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
-    dismissed = (await offer(shop, scored(shop, a, b, 0.9)))[build_pair_key(a.id, b.id)]
+    a, b, c = await load_variants(shop)
+    dismissed = (await store_scores(shop, build_scored_pair(shop, a, b, 0.9)))[build_pair_key(a.id, b.id)]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.dismiss_pair(tx, dismissed.id, DecidedBy.PERSON)
-    found = await offer(shop, scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999))
+    found = await store_scores(shop, build_scored_pair(shop, a, c, 0.9999), build_scored_pair(shop, b, c, 0.999))
     assert found[build_pair_key(a.id, c.id)].status == PairStatus.MERGED
     assert found[build_pair_key(b.id, c.id)].status == PairStatus.OPEN
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -176,9 +187,13 @@ async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: MergedCa
 
 
 async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
-    pairs = [scored(shop, a, b, 0.89, "gtin"), scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999)]
-    found = await offer(shop, *pairs)
+    a, b, c = await load_variants(shop)
+    pairs = [
+        build_scored_pair(shop, a, b, 0.89, "gtin"),
+        build_scored_pair(shop, a, c, 0.9999),
+        build_scored_pair(shop, b, c, 0.999),
+    ]
+    found = await store_scores(shop, *pairs)
     assert found[build_pair_key(a.id, c.id)].status == PairStatus.MERGED
     assert [found[build_pair_key(*two)].status for two in ((a.id, b.id), (b.id, c.id))] == [PairStatus.OPEN] * 2
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -186,9 +201,11 @@ async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Mer
 
 
 async def test_no_pair_is_open_that_can_only_be_refused(shop: MergedCatalogue) -> None:
-    a, b, c = await one_of_each(shop)
+    a, b, c = await load_variants(shop)
     d = (await shop.load_product(shop.sources[2], "D", "red")).variants[0]
-    found = await offer(shop, scored(shop, a, d, 0.8), scored(shop, b, c, 0.8), scored(shop, a, b, 0.8))
+    found = await store_scores(
+        shop, build_scored_pair(shop, a, d, 0.8), build_scored_pair(shop, b, c, 0.8), build_scored_pair(shop, a, b, 0.8)
+    )
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.merge_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)
         await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
@@ -198,12 +215,12 @@ async def test_no_pair_is_open_that_can_only_be_refused(shop: MergedCatalogue) -
 
 
 async def test_an_undo_opens_no_pair_without_evidence(shop: MergedCatalogue) -> None:
-    a, b, _c = await one_of_each(shop)
+    a, b, _c = await load_variants(shop)
     d = (await shop.load_product(shop.sources[1], "D", "red")).variants[0]
-    found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, d, 0.8))
+    found = await store_scores(shop, build_scored_pair(shop, a, b, 0.9), build_scored_pair(shop, a, d, 0.8))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         merge = str((await MERGING.merge_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)).merge)
-    await offer(shop, matched=(d,))
+    await store_scores(shop, matched=(d,))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await MERGING.undo_merge(tx, merge)
         rival = require_found(await tx[PairStore].get(found[build_pair_key(a.id, d.id)].id))
@@ -215,10 +232,10 @@ async def test_rules_leave_to_a_person_what_ties_too_much_together(
     shop: MergedCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge_plan, "AUTOMATIC_LIMIT", merge_plan.MergeGroupSize(2, 9))
-    a, b, c = await one_of_each(shop)
-    pairs = scored(shop, a, b, 0.999), scored(shop, b, c, 0.998)
+    a, b, c = await load_variants(shop)
+    pairs = build_scored_pair(shop, a, b, 0.999), build_scored_pair(shop, b, c, 0.998)
     for _ in "12":
-        found = await offer(shop, *pairs)
+        found = await store_scores(shop, *pairs)
         left = found[build_pair_key(b.id, c.id)]
         assert (left.status, left.conflicts) == (PairStatus.OPEN, (merge_plan.GROUP_SIZE_CONFLICT,))
         assert found[build_pair_key(a.id, b.id)].status == PairStatus.MERGED

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-def _member(org: str, email: str, **changes: str) -> Member:
+def _build_member(org: str, email: str, **changes: str) -> Member:
     fields = {"user": new_id("usr"), "role": "admin"} | changes
     return Member(org=org, email=email, created_at=builders.MOMENT, **fields)
 
@@ -90,17 +90,17 @@ async def test_plans(backend: Backend) -> None:
 
 async def test_members_by_address(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
-    member = _member(org.id, "Anna.Öst@Fjord.example")
+    member = _build_member(org.id, "Anna.Öst@Fjord.example")
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         await tx[OrgStore].add_member(member)
         with pytest.raises(Conflict):
             async with tx.savepoint():
-                await tx[OrgStore].add_member(_member(org.id, "anna.Öst@fjord.EXAMPLE"))
+                await tx[OrgStore].add_member(_build_member(org.id, "anna.Öst@fjord.EXAMPLE"))
         assert await tx[OrgStore].find_member("ANNA.ÖST@FJORD.example") == member
         assert await tx[OrgStore].find_member("bo@fjord.example") is None
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
         assert await tx[OrgStore].find_member(member.email) is None
-        await tx[OrgStore].add_member(_member(other.id, member.email, user=member.user))
+        await tx[OrgStore].add_member(_build_member(other.id, member.email, user=member.user))
 
 
 async def test_organisations_of_a_user(backend: Backend) -> None:
@@ -108,8 +108,8 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
     orgs = [await backend.organisation() for _ in range(5)]
     for org in orgs:
         async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-            await tx[OrgStore].add_member(_member(org.id, "anna@fjord.example", user=user))
-            await tx[OrgStore].add_member(_member(org.id, "bo@fjord.example"))
+            await tx[OrgStore].add_member(_build_member(org.id, "anna@fjord.example", user=user))
+            await tx[OrgStore].add_member(_build_member(org.id, "bo@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Organisation]:
         return await backend.memberships.list_organisations(user, page_request)
@@ -120,12 +120,14 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
 async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     tenant = Tenant(org.id, True)
-    members = [_member(org.id, f"{n}@fjord.example", role=role) for n, role in enumerate(("owner", "viewer", "editor"))]
+    members = [
+        _build_member(org.id, f"{n}@fjord.example", role=role) for n, role in enumerate(("owner", "viewer", "editor"))
+    ]
     async with backend.uow.begin(tenant, CALL) as tx:
         for member in members:
             await tx[OrgStore].add_member(member)
     async with backend.uow.begin(Tenant(other.id, True), CALL) as tx:
-        await tx[OrgStore].add_member(outsider := _member(other.id, "0@fjord.example"))
+        await tx[OrgStore].add_member(outsider := _build_member(other.id, "0@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Member]:
         async with backend.uow.begin_reading(tenant) as tx:
@@ -146,7 +148,7 @@ async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
         assert (await tx[OrgStore].list_members(PageRequest())).items == (outsider,)
 
 
-def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
+def _build_invitation(backend: Backend, org: str, **changes: object) -> Invitation:
     now, id_ = backend.now().replace(microsecond=0), new_id("mbi")
     made = Invitation(
         id_, org, "Bo@Fjord.example", "editor", new_id("usr"), id_.encode(), now, now + INVITATION_LIFETIME
@@ -157,8 +159,8 @@ def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
 async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     tenant, now = Tenant(org.id, True), backend.now()
-    made = [_invitation(backend, org.id) for _ in range(3)]
-    over = _invitation(backend, org.id, expires_at=now - timedelta(hours=1))
+    made = [_build_invitation(backend, org.id) for _ in range(3)]
+    over = _build_invitation(backend, org.id, expires_at=now - timedelta(hours=1))
     async with backend.uow.begin(tenant, CALL) as tx:
         for one in (*made, over):
             await tx[OrgStore].add_invitation(one)
@@ -188,8 +190,8 @@ async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> No
 async def test_invitations_long_over_are_forgotten(backend: Backend) -> None:
     org, now = await backend.organisation(), backend.now()
     day = timedelta(days=1)
-    gone = [_invitation(backend, org.id, expires_at=now - 3 * day), _invitation(backend, org.id)]
-    kept = [_invitation(backend, org.id), _invitation(backend, org.id, expires_at=now - day)]
+    gone = [_build_invitation(backend, org.id, expires_at=now - 3 * day), _build_invitation(backend, org.id)]
+    kept = [_build_invitation(backend, org.id), _build_invitation(backend, org.id, expires_at=now - day)]
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         for one in (*gone, *kept):
             await tx[OrgStore].add_invitation(one)

@@ -18,35 +18,35 @@ LINK = "https://joinery.test/console/link/svc_link_x"
 
 
 @dataclass
-class Post:
+class FakeMailer:
     """Mailer that records messages or raises the configured failure."""
 
     failure: Exception | None = None
-    taken: list[MailMessage] = field(default_factory=list)
+    sent: list[MailMessage] = field(default_factory=list)
 
     async def send(self, message: MailMessage) -> None:
         if self.failure is not None:
             raise self.failure
-        self.taken.append(message)
+        self.sent.append(message)
 
-    def of(self, message: OutgoingMessage) -> list[MailMessage]:
-        return [letter for letter in self.taken if letter.id == message.id]
+    def list_sent(self, message: OutgoingMessage) -> list[MailMessage]:
+        return [letter for letter in self.sent if letter.id == message.id]
 
 
 @dataclass
-class Outgoing:
+class OutboxHarness:
     """Outbox with a mailer and a clock of the test."""
 
     backend: Backend
     clock: SettableClock
-    post: Post
+    mailer: FakeMailer
     mail: OutgoingMail
 
-    async def stored(self, message: OutgoingMessage) -> OutgoingMessage:
+    async def load_message(self, message: OutgoingMessage) -> OutgoingMessage:
         (found,) = (one for one in await self.mail.list_latest(1000) if one.id == message.id)
         return found
 
-    async def later(self, by: timedelta) -> OutgoingMail:
+    async def send_after(self, by: timedelta) -> OutgoingMail:
         """Advance the clock and send the due messages."""
         self.clock.advance(by)
         await self.mail.send_due()
@@ -54,66 +54,68 @@ class Outgoing:
 
 
 @pytest.fixture
-def outgoing(backend: Backend) -> Outgoing:
-    clock, post = SettableClock(), Post()
+def harness(backend: Backend) -> OutboxHarness:
+    clock, post = SettableClock(), FakeMailer()
     clock.set(backend.now().replace(microsecond=0))
-    return Outgoing(backend, clock, post, OutgoingMail(backend.outbox, VAULT, clock, post))
+    return OutboxHarness(backend, clock, post, OutgoingMail(backend.outbox, VAULT, clock, post))
 
 
-async def test_a_message_is_sealed_sent_once_and_emptied(outgoing: Outgoing) -> None:
-    message = await outgoing.mail.add_message("ingrid@fjord.example", "Set\r\nBcc: all", LINK, "set_password")
-    kept = await outgoing.stored(message)
-    assert kept == message and b"svc_link" not in kept.sealed and outgoing.mail.decrypt_text(kept) == LINK
-    await outgoing.mail.send_due()
-    await outgoing.mail.send_due()
-    assert outgoing.post.of(message) == [MailMessage(message.id, "ingrid@fjord.example", "Set Bcc: all", LINK)]
-    sent = await outgoing.stored(message)
-    assert sent == replace(message, sealed=b"", next_at=None, attempts=1, sent_at=outgoing.clock.now())
-    assert outgoing.mail.decrypt_text(sent) == ""
+async def test_a_message_is_sealed_sent_once_and_emptied(harness: OutboxHarness) -> None:
+    message = await harness.mail.add_message("ingrid@fjord.example", "Set\r\nBcc: all", LINK, "set_password")
+    kept = await harness.load_message(message)
+    assert kept == message and b"svc_link" not in kept.sealed and harness.mail.decrypt_text(kept) == LINK
+    await harness.mail.send_due()
+    await harness.mail.send_due()
+    assert harness.mailer.list_sent(message) == [MailMessage(message.id, "ingrid@fjord.example", "Set Bcc: all", LINK)]
+    sent = await harness.load_message(message)
+    assert sent == replace(message, sealed=b"", next_at=None, attempts=1, sent_at=harness.clock.now())
+    assert harness.mail.decrypt_text(sent) == ""
 
 
-async def test_it_is_tried_again_with_longer_and_longer_pauses(outgoing: Outgoing) -> None:
-    message = await outgoing.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
-    outgoing.post.failure = MailUnsent("The mail server returned 451.")
+async def test_it_is_tried_again_with_longer_and_longer_pauses(harness: OutboxHarness) -> None:
+    message = await harness.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
+    harness.mailer.failure = MailUnsent("The mail server returned 451.")
     pauses = []
     for _ in range(3):
-        await outgoing.mail.send_due()
-        failed = await outgoing.stored(message)
+        await harness.mail.send_due()
+        failed = await harness.load_message(message)
         assert failed.next_at is not None and failed.failure == "The mail server returned 451." and failed.sealed
-        pauses.append((failed.next_at - outgoing.clock.now()).total_seconds())
-        outgoing.clock.set(failed.next_at)
+        pauses.append((failed.next_at - harness.clock.now()).total_seconds())
+        harness.clock.set(failed.next_at)
     assert pauses == [30, 60, 120]
-    outgoing.post.failure = None
-    await outgoing.later(timedelta(0))
-    assert len(outgoing.post.of(message)) == 1 and (await outgoing.stored(message)).failure == ""
+    harness.mailer.failure = None
+    await harness.send_after(timedelta(0))
+    assert len(harness.mailer.list_sent(message)) == 1 and (await harness.load_message(message)).failure == ""
 
 
-async def test_what_is_refused_for_good_or_too_old_is_given_up(outgoing: Outgoing) -> None:
-    refused = await outgoing.mail.add_message("nobody@fjord.example", "A", "B", "invitation")
-    outgoing.post.failure = MailRefused("The mail server returned 550.")
-    await outgoing.mail.send_due()
-    outgoing.post.failure = None
-    late = await outgoing.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
-    await outgoing.later(timedelta(days=3, seconds=1))
-    assert outgoing.post.of(refused) == outgoing.post.of(late) == []
-    given_up = await outgoing.stored(refused)
+async def test_what_is_refused_for_good_or_too_old_is_given_up(harness: OutboxHarness) -> None:
+    refused = await harness.mail.add_message("nobody@fjord.example", "A", "B", "invitation")
+    harness.mailer.failure = MailRefused("The mail server returned 550.")
+    await harness.mail.send_due()
+    harness.mailer.failure = None
+    late = await harness.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
+    await harness.send_after(timedelta(days=3, seconds=1))
+    assert harness.mailer.list_sent(refused) == harness.mailer.list_sent(late) == []
+    given_up = await harness.load_message(refused)
     assert given_up.next_at is None and given_up.sent_at is None and given_up.failure == "The mail server returned 550."
 
 
-async def test_who_claims_a_message_has_it_alone(outgoing: Outgoing) -> None:
-    message, now = await outgoing.mail.add_message("a@fjord.example", "A", "B", "invitation"), outgoing.clock.now()
-    outbox, until, early = outgoing.backend.outbox, now + timedelta(minutes=5), now - timedelta(days=1)
+async def test_who_claims_a_message_has_it_alone(harness: OutboxHarness) -> None:
+    message, now = await harness.mail.add_message("a@fjord.example", "A", "B", "invitation"), harness.clock.now()
+    outbox, until, early = harness.backend.outbox, now + timedelta(minutes=5), now - timedelta(days=1)
     first = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
     second = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
     assert first.count(message.id) == 1 and message.id not in second, "who died with it gives it free after a while"
     assert message.id in [one.id for one in await outbox.claim_due(until, until, early, 1000)]
 
 
-async def test_without_a_server_it_stays_for_the_operator(outgoing: Outgoing) -> None:
-    mail = OutgoingMail(outgoing.backend.outbox, VAULT, outgoing.clock)
+async def test_without_a_server_it_stays_for_the_operator(harness: OutboxHarness) -> None:
+    mail = OutgoingMail(harness.backend.outbox, VAULT, harness.clock)
     message = await mail.add_message("ingrid@fjord.example", "A", LINK, "set_password")
     assert await mail.send_due() == 0 and not mail.sends_messages
-    assert (await mail.list_latest(1))[0].id >= message.id and mail.decrypt_text(await outgoing.stored(message)) == LINK
-    assert await mail.delete_created_before(outgoing.clock.now()) >= 0
-    assert await outgoing.stored(message) == message
-    assert await mail.delete_created_before(outgoing.clock.now() + timedelta(seconds=1)) >= 1
+    assert (await mail.list_latest(1))[0].id >= message.id and mail.decrypt_text(
+        await harness.load_message(message)
+    ) == LINK
+    assert await mail.delete_created_before(harness.clock.now()) >= 0
+    assert await harness.load_message(message) == message
+    assert await mail.delete_created_before(harness.clock.now() + timedelta(seconds=1)) >= 1

@@ -21,19 +21,19 @@ pytestmark = pytest.mark.asyncio
 HOUR = timedelta(hours=1)
 
 
-async def _user(backend: Backend) -> User:
+async def _add_user(backend: Backend) -> User:
     id_ = new_id("usr")
     return await backend.people.add(User(id_, f"{id_}@Fjord.example", "", None, builders.MOMENT))
 
 
-async def _member(backend: Backend, user: User, role: str = "editor") -> str:
+async def _join_new_organisation(backend: Backend, user: User, role: str = "editor") -> str:
     org = await backend.organisation()
     async with backend.uow.begin(Tenant(org.id, True), builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(user.id, org.id, user.email, role, builders.MOMENT))
     return org.id
 
 
-def _session(backend: Backend, user: User, org: str | None, **changes: object) -> Session:
+def _build_session(backend: Backend, user: User, org: str | None, **changes: object) -> Session:
     now, id_ = backend.now().replace(microsecond=0), new_id("ses")
     made = Session(
         id_, user.id, org, True, b"s" + id_.encode().ljust(32), SessionKind.CONSOLE, (AuthMethod.PASSWORD, AuthMethod.TOTP),
@@ -43,14 +43,14 @@ def _session(backend: Backend, user: User, org: str | None, **changes: object) -
 
 
 async def test_an_address_is_one_persons(backend: Backend) -> None:
-    user = await _user(backend)
+    user = await _add_user(backend)
     assert await backend.people.get(user.id) == user
     assert await backend.people.find_by_email(user.email.upper()) == user
     again = await backend.people.add(replace(user, id=new_id("usr"), email=user.email.upper()))
     assert again == user
     await backend.people.save(named := replace(user, name="Ingrid", verified_at=builders.MOMENT))
     assert await backend.people.get(user.id) == named
-    other = await _user(backend)
+    other = await _add_user(backend)
     found = await backend.people.get_many([user.id, other.id, new_id("usr")])
     assert found == {user.id: named, other.id: other} and await backend.people.get_many([]) == {}
     assert (
@@ -60,7 +60,7 @@ async def test_an_address_is_one_persons(backend: Backend) -> None:
 
 
 async def test_a_password_is_kept(backend: Backend) -> None:
-    user = await _user(backend)
+    user = await _add_user(backend)
     assert await backend.people.get_password_hash(user.id) is None
     await backend.people.set_password_hash(user.id, "$argon2id$one", backend.now())
     assert await backend.people.get_password_hash(user.id) == "$argon2id$one"
@@ -74,7 +74,7 @@ async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
     won = wanted[done.index(True)]
     assert await backend.people.find_by_email(won.email) == won
     assert await backend.people.get_password_hash(won.id) == f"hash of {won.id}"
-    known = await _user(backend)
+    known = await _add_user(backend)
     assert (
         await backend.people.add_with_password(replace(won, id=new_id("usr"), email=known.email.upper()), "other", now)
         is False
@@ -83,7 +83,7 @@ async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
 
 
 async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -> None:
-    user, other = await _user(backend), await _user(backend)
+    user, other = await _add_user(backend), await _add_user(backend)
     made = [
         SecurityEvent(new_id("sec"), user.id, kind, "", "203.0.113.9", "a browser", builders.MOMENT) for kind in "abc"
     ]
@@ -93,37 +93,39 @@ async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -
     assert list(await backend.people.list_events(other.id, 2)) == []
 
 
-async def _leaves(backend: Backend, user: User, org: str) -> None:
+async def _remove_member(backend: Backend, user: User, org: str) -> None:
     """Remove the membership without the follow-up actions, as after a kill."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[OrgStore].remove_member(user.id)
 
 
-async def _joins(backend: Backend, user: User, org: str, role: str = "editor") -> None:
+async def _add_member(backend: Backend, user: User, org: str, role: str = "editor") -> None:
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(user.id, org, user.email, role, tx.now))
 
 
 async def test_a_token_ends_with_the_membership_that_it_was_made_for(backend: Backend) -> None:
-    user = await _user(backend)
-    org = await _member(backend, user)
-    token, browser = (_session(backend, user, org, kind=kind) for kind in (SessionKind.TOKEN, SessionKind.CONSOLE))
+    user = await _add_user(backend)
+    org = await _join_new_organisation(backend, user)
+    token, browser = (
+        _build_session(backend, user, org, kind=kind) for kind in (SessionKind.TOKEN, SessionKind.CONSOLE)
+    )
     for one in (token, browser):
         await backend.sessions.add(one)
     assert list(await backend.sessions.find_tokens([token.digest])) == [token.digest]
-    await _leaves(backend, user, org)
+    await _remove_member(backend, user, org)
     assert await backend.sessions.find_tokens([token.digest]) == {}
     await backend.pass_time(timedelta(seconds=1.1))
-    await _joins(backend, user, org)
+    await _add_member(backend, user, org)
     assert await backend.sessions.find_tokens([token.digest]) == {}, "it stays ended when that person comes back"
     found = await backend.sessions.find(browser.digest)
     assert found is not None and found.principal is not None, "who is signed in is"
-    again = _session(backend, user, org, kind=SessionKind.TOKEN, created_at=backend.now())
+    again = _build_session(backend, user, org, kind=SessionKind.TOKEN, created_at=backend.now())
     await backend.sessions.add(again)
     assert list(await backend.sessions.find_tokens([again.digest])) == [again.digest]
 
 
-async def _provider(backend: Backend, org: str, domain: str, **changes: bool) -> None:
+async def _enforce_sso(backend: Backend, org: str, domain: str, **changes: bool) -> None:
     """Enforce single sign-on for the domain's users."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         flags = {"enforced": True, "enabled": True} | changes
@@ -156,9 +158,10 @@ async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherw
     """Sessions depend on stored data only, even if the process that should end them died; a lower role counts as well."""
     domain = f"{new_id('usr')[4:].lower()}.example"
     user = await backend.people.add(User(new_id("usr"), f"Ada@{domain}", "", None, builders.MOMENT))
-    org = await _member(backend, user, "owner")
+    org = await _join_new_organisation(backend, user, "owner")
     made = {
-        methods: _session(backend, user, org, methods=methods) for methods in (PASSWORD, CODE, PASSKEY, SSO, OPERATOR)
+        methods: _build_session(backend, user, org, methods=methods)
+        for methods in (PASSWORD, CODE, PASSKEY, SSO, OPERATOR)
     }
     for one in made.values():
         await backend.sessions.add(one)
@@ -168,25 +171,25 @@ async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherw
         return {methods for methods, one in found.items() if one is not None and one.principal is not None}
 
     assert await let_in() == set(made)
-    await _provider(backend, org, domain, enforced=False)
+    await _enforce_sso(backend, org, domain, enforced=False)
     assert await let_in() == set(made)
-    await _provider(backend, org, domain)
+    await _enforce_sso(backend, org, domain)
     assert await let_in() == {CODE, PASSKEY, SSO, OPERATOR}
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[OrgStore].change_role(user.id, "admin")
     assert await let_in() == {SSO, OPERATOR}
-    await _provider(backend, org, domain, enabled=False)
+    await _enforce_sso(backend, org, domain, enabled=False)
     assert await let_in() == set(made)
-    await _provider(backend, org, domain)
+    await _enforce_sso(backend, org, domain)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[SsoStore].delete_domain(domain)
     assert await let_in() == set(made), "nobody of that domain is asked to"
 
 
 async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> None:
-    user = await _user(backend)
-    org = await _member(backend, user)
-    session = _session(backend, user, org, livemode=False)
+    user = await _add_user(backend)
+    org = await _join_new_organisation(backend, user)
+    session = _build_session(backend, user, org, livemode=False)
     await backend.sessions.add(session)
     found = await backend.sessions.find(session.digest)
     assert found is not None and found.session == session and found.user == user
@@ -198,18 +201,18 @@ async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> 
 
 
 async def test_who_belongs_nowhere_has_a_session_and_no_permission(backend: Backend) -> None:
-    user = await _user(backend)
+    user = await _add_user(backend)
     org = (await backend.organisation()).id
     for looked_at in (None, org):
-        await backend.sessions.add(session := _session(backend, user, looked_at))
+        await backend.sessions.add(session := _build_session(backend, user, looked_at))
         found = await backend.sessions.find(session.digest)
         assert found is not None and found.principal is None
 
 
 async def test_a_console_session_is_no_token(backend: Backend) -> None:
-    user = await _user(backend)
-    org = await _member(backend, user, "viewer")
-    console, token = _session(backend, user, org), _session(backend, user, org, kind=SessionKind.TOKEN)
+    user = await _add_user(backend)
+    org = await _join_new_organisation(backend, user, "viewer")
+    console, token = _build_session(backend, user, org), _build_session(backend, user, org, kind=SessionKind.TOKEN)
     for session in (console, token):
         await backend.sessions.add(session)
     proofs = await backend.sessions.find_tokens([console.digest, token.digest, b"p" + b"x" * 32])
@@ -219,16 +222,16 @@ async def test_a_console_session_is_no_token(backend: Backend) -> None:
 
 
 async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
-    user = await _user(backend)
-    org = await _member(backend, user)
-    moved = _session(backend, user, None)
+    user = await _add_user(backend)
+    org = await _join_new_organisation(backend, user)
+    moved = _build_session(backend, user, None)
     await backend.sessions.add(moved)
     await backend.sessions.save(replace(moved, org=org, livemode=False))
     await backend.sessions.record_use(moved.id, later := moved.seen_at + HOUR)
     kept = await backend.sessions.find(moved.digest)
     assert kept is not None and (kept.session.org, kept.session.livemode, kept.session.seen_at) == (org, False, later)
     await backend.sessions.revoke((moved.id,), backend.now())
-    first, second = _session(backend, user, None), _session(backend, user, None)
+    first, second = _build_session(backend, user, None), _build_session(backend, user, None)
     for session in (first, second):
         await backend.sessions.add(session)
     later = first.seen_at + HOUR
@@ -246,9 +249,9 @@ async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
 
 
 async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:
-    user, now = await _user(backend), backend.now()
-    old = _session(backend, user, None, expires_at=now - 3 * HOUR)
-    young = _session(backend, user, None)
+    user, now = await _add_user(backend), backend.now()
+    old = _build_session(backend, user, None, expires_at=now - 3 * HOUR)
+    young = _build_session(backend, user, None)
     for session in (old, young):
         await backend.sessions.add(session)
     assert await backend.sessions.delete_ended(now - 2 * HOUR) >= 1
@@ -256,7 +259,7 @@ async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:
 
 
 async def test_a_link_is_good_for_one_use(backend: Backend) -> None:
-    user, now = await _user(backend), backend.now().replace(microsecond=0)
+    user, now = await _add_user(backend), backend.now().replace(microsecond=0)
 
     def link(purpose: LinkPurpose, lasts: timedelta = HOUR) -> OneTimeLink:
         return OneTimeLink(b"s" + new_id("ses").encode(), purpose, user.id, None, now, now + lasts)

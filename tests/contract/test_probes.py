@@ -28,8 +28,8 @@ from tests.unit.probes.shop_sites import SITE
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 LEASE = timedelta(seconds=30)
-SHORT = timedelta(milliseconds=150)
-PAST_IT = timedelta(milliseconds=200)
+SHORT_LEASE = timedelta(milliseconds=150)
+PAST_LEASE = timedelta(milliseconds=200)
 SERVICE = ProbeService(frozenset())
 
 
@@ -47,139 +47,139 @@ class GatedWeb(MemoryWeb):
         return await super().get(url, **options)
 
 
-class BrokenDocuments(MarkupDocuments):
+class FailingDocuments(MarkupDocuments):
     """Parser with an internal error."""
 
     async def parse_page(self, response: ProbeResponse) -> PageFacts:
         raise ZeroDivisionError
 
 
-async def _at_once(_: float) -> None:
+async def _skip_sleep(_: float) -> None:
     pass
 
 
-def _handler(uow: UnitOfWork, web: MemoryWeb, **changes: Any) -> ProbeJob:
+def _create_handler(uow: UnitOfWork, web: MemoryWeb, **changes: Any) -> ProbeJob:
     documents = changes.pop("documents", None) or MarkupDocuments()
     limits = ProbeLimits(**changes)
-    return ProbeJob(uow, web, documents, lambda _: True, limits=limits, sleep=_at_once)
+    return ProbeJob(uow, web, documents, lambda _: True, limits=limits, sleep=_skip_sleep)
 
 
-async def _queued(uow: UnitOfWork, tenant: Tenant, url: str = f"{SITE}/") -> Probe:
+async def _queue_probe(uow: UnitOfWork, tenant: Tenant, url: str = f"{SITE}/") -> Probe:
     async with uow.begin(tenant, CALL) as tx:
         return await SERVICE.create_probe(tx, {"url": url})
 
 
-async def _stored(uow: UnitOfWork, tenant: Tenant, probe: Probe) -> Probe:
+async def _load_probe(uow: UnitOfWork, tenant: Tenant, probe: Probe) -> Probe:
     async with uow.begin_reading(tenant) as tx:
         return await SERVICE.get(tx, probe.id)
 
 
-async def _claimed(backend: Backend, tenant: Tenant, lease: timedelta = LEASE) -> Sequence[ClaimedJob]:
+async def _claim_jobs(backend: Backend, tenant: Tenant, lease: timedelta = LEASE) -> Sequence[ClaimedJob]:
     return [job for job in await backend.dispatch.claim("probe:vendor.example", 50, lease) if job.tenant == tenant]
 
 
-def _shop() -> MemoryWeb:
+def _create_shop() -> MemoryWeb:
     web = MemoryWeb()
     shop_sites.serve_shopify_shop(web)
     return web
 
 
 async def test_a_probe_is_carried_out_once(backend: Backend, tenant: Tenant) -> None:
-    probe = await _queued(backend.uow, tenant)
+    probe = await _queue_probe(backend.uow, tenant)
     assert (probe.status, probe.report) == ("queued", None)
-    [job] = await _claimed(backend, tenant)
-    await _handler(backend.uow, _shop())(job, asyncio.Event())
-    ended = await _stored(backend.uow, tenant, probe)
+    [job] = await _claim_jobs(backend, tenant)
+    await _create_handler(backend.uow, _create_shop())(job, asyncio.Event())
+    ended = await _load_probe(backend.uow, tenant, probe)
     assert ended.status == "succeeded" and ended.report is not None and ended.report.platform == "shopify"
     assert ended.proposal is not None and ended.proposal["connector"] == "shopify"
     assert ended.completed_at is not None and ended.failure is None and ended.crashes == 0
-    assert await _claimed(backend, tenant) == []
+    assert await _claim_jobs(backend, tenant) == []
     with pytest.raises(LeaseLost):
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[JobStore].renew_lease(job, LEASE)
 
 
 async def test_a_site_without_an_answer(backend: Backend, tenant: Tenant) -> None:
-    probe = await _queued(backend.uow, tenant)
-    [job] = await _claimed(backend, tenant)
-    await _handler(backend.uow, MemoryWeb())(job, asyncio.Event())
-    ended = await _stored(backend.uow, tenant, probe)
+    probe = await _queue_probe(backend.uow, tenant)
+    [job] = await _claim_jobs(backend, tenant)
+    await _create_handler(backend.uow, MemoryWeb())(job, asyncio.Event())
+    ended = await _load_probe(backend.uow, tenant, probe)
     assert ended.status == "failed" and ended.failure is not None
     assert (ended.failure.code, ended.report, ended.proposal) == ("fetch_failed", None, None)
 
 
 async def test_an_error_of_our_own_ends_it(backend: Backend, tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
-    probe = await _queued(backend.uow, tenant)
-    [job] = await _claimed(backend, tenant)
-    await _handler(backend.uow, _shop(), documents=BrokenDocuments())(job, asyncio.Event())
-    ended = await _stored(backend.uow, tenant, probe)
+    probe = await _queue_probe(backend.uow, tenant)
+    [job] = await _claim_jobs(backend, tenant)
+    await _create_handler(backend.uow, _create_shop(), documents=FailingDocuments())(job, asyncio.Event())
+    ended = await _load_probe(backend.uow, tenant, probe)
     assert ended.failure is not None and ended.failure.code == "internal_error"
     assert "ZeroDivisionError" in caplog.text and "Zero" not in ended.failure.message
 
 
 async def test_who_comes_too_late_changes_nothing(backend: Backend, tenant: Tenant) -> None:
-    probe, slow = await _queued(backend.uow, tenant), GatedWeb()
+    probe, slow = await _queue_probe(backend.uow, tenant), GatedWeb()
     shop_sites.serve_robots(slow)
-    [job] = await _claimed(backend, tenant, SHORT)
-    handler = _handler(backend.uow, slow)
-    handler._lease = SHORT
+    [job] = await _claim_jobs(backend, tenant, SHORT_LEASE)
+    handler = _create_handler(backend.uow, slow)
+    handler._lease = SHORT_LEASE
     late = asyncio.create_task(handler(job, asyncio.Event()))
     await slow.reached.wait()
-    await backend.pass_time(PAST_IT)
-    [again] = await _claimed(backend, tenant)
+    await backend.pass_time(PAST_LEASE)
+    [again] = await _claim_jobs(backend, tenant)
     assert again.has_expired_lease and again.attempt == 2
-    await _handler(backend.uow, _shop())(again, asyncio.Event())
-    ended = await _stored(backend.uow, tenant, probe)
+    await _create_handler(backend.uow, _create_shop())(again, asyncio.Event())
+    ended = await _load_probe(backend.uow, tenant, probe)
     slow.gate.set()
     with pytest.raises(LeaseLost):
         await late
-    assert ended.crashes == 1 and ended == await _stored(backend.uow, tenant, probe)
+    assert ended.crashes == 1 and ended == await _load_probe(backend.uow, tenant, probe)
 
 
 async def test_a_probe_whose_attempts_die_is_given_up(backend: Backend, tenant: Tenant) -> None:
-    probe = await _queued(backend.uow, tenant)
+    probe = await _queue_probe(backend.uow, tenant)
     for attempt in range(1, 4):
         web = GatedWeb()
         shop_sites.serve_robots(web)
-        [job] = await _claimed(backend, tenant, SHORT)
+        [job] = await _claim_jobs(backend, tenant, SHORT_LEASE)
         assert job.attempt == attempt
-        handler = _handler(backend.uow, web)
-        handler._lease = SHORT
+        handler = _create_handler(backend.uow, web)
+        handler._lease = SHORT_LEASE
         dying = asyncio.create_task(handler(job, asyncio.Event()))
         await web.reached.wait()
         dying.cancel()
         await asyncio.gather(dying, return_exceptions=True)
-        await backend.pass_time(PAST_IT)
-    [job] = await _claimed(backend, tenant)
+        await backend.pass_time(PAST_LEASE)
+    [job] = await _claim_jobs(backend, tenant)
     web = GatedWeb()
-    await _handler(backend.uow, web)(job, asyncio.Event())
-    ended = await _stored(backend.uow, tenant, probe)
+    await _create_handler(backend.uow, web)(job, asyncio.Event())
+    ended = await _load_probe(backend.uow, tenant, probe)
     assert (ended.status, ended.crashes, web.requests) == ("failed", 3, [])
     assert ended.failure is not None and ended.failure.code == "timed_out"
-    assert await _claimed(backend, tenant) == []
+    assert await _claim_jobs(backend, tenant) == []
 
 
 async def test_a_probe_that_never_ends_is_stopped(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("domain.probes.usecases.execution._EXTRA_SECONDS", 0.0)
-    probe, web = await _queued(backend.uow, tenant), GatedWeb()
+    probe, web = await _queue_probe(backend.uow, tenant), GatedWeb()
     shop_sites.serve_robots(web)
-    [job] = await _claimed(backend, tenant)
-    await _handler(backend.uow, web, seconds=0.3, pause=0.0)(job, asyncio.Event())
-    ended = await _stored(backend.uow, tenant, probe)
+    [job] = await _claim_jobs(backend, tenant)
+    await _create_handler(backend.uow, web, seconds=0.3, pause=0.0)(job, asyncio.Event())
+    ended = await _load_probe(backend.uow, tenant, probe)
     assert ended.failure is not None and ended.failure.code == "timed_out"
 
 
 async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tenant: Tenant) -> None:
     other = await backend.tenant()
-    first, second = await _queued(backend.uow, tenant), await _queued(backend.uow, other)
+    first, second = await _queue_probe(backend.uow, tenant), await _queue_probe(backend.uow, other)
     web = GatedWeb()
     shop_sites.serve_shopify_shop(web)
     jobs = await backend.dispatch.claim("probe:vendor.example", 50, LEASE)
     [mine] = [job for job in jobs if job.tenant == tenant]
     [theirs] = [job for job in jobs if job.tenant == other]
-    handler = _handler(backend.uow, web)
+    handler = _create_handler(backend.uow, web)
     one = asyncio.create_task(handler(mine, asyncio.Event()))
     await web.reached.wait()
     requested = len(web.requests)
@@ -188,19 +188,19 @@ async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tena
     assert len(web.requests) == requested
     web.gate.set()
     await asyncio.gather(one, two)
-    assert (await _stored(backend.uow, tenant, first)).status == "succeeded"
-    assert (await _stored(backend.uow, other, second)).status == "succeeded"
+    assert (await _load_probe(backend.uow, tenant, first)).status == "succeeded"
+    assert (await _load_probe(backend.uow, other, second)).status == "succeeded"
 
 
 async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
     for _ in range(MAX_PROBES_PER_OPEN_STATUS):
-        await _queued(backend.uow, tenant)
+        await _queue_probe(backend.uow, tenant)
     with pytest.raises(Conflict, match="queued"):
-        await _queued(backend.uow, tenant)
-    await _queued(backend.uow, Tenant(tenant.org, False))
-    [first, *_] = await _claimed(backend, tenant)
-    await _handler(backend.uow, MemoryWeb())(first, asyncio.Event())
-    await _queued(backend.uow, tenant)
+        await _queue_probe(backend.uow, tenant)
+    await _queue_probe(backend.uow, Tenant(tenant.org, False))
+    [first, *_] = await _claim_jobs(backend, tenant)
+    await _create_handler(backend.uow, MemoryWeb())(first, asyncio.Event())
+    await _queue_probe(backend.uow, tenant)
     async with backend.uow.begin_reading(tenant) as tx:
         assert len((await SERVICE.list_probes(tx, PageRequest(limit=100))).items) == MAX_PROBES_PER_OPEN_STATUS + 1
 
@@ -208,9 +208,9 @@ async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://localhost/", "https://vendor.example:8443/", "https://me@vendor.example/", "http://[::1]/", "https://", "ftp://vendor.example/"])  # fmt: skip
 async def test_addresses_that_are_never_requested(backend: Backend, tenant: Tenant, url: str) -> None:
     with pytest.raises(Unprocessable):
-        await _queued(backend.uow, tenant, url)
+        await _queue_probe(backend.uow, tenant, url)
 
 
 async def test_what_is_not_there(backend: Backend, tenant: Tenant) -> None:
     with pytest.raises(NotFound):
-        await _stored(backend.uow, tenant, builders.probe())
+        await _load_probe(backend.uow, tenant, builders.probe())

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-async def add(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
+async def add_part(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
     """Add a part of a batch, in a tenant with a storage account."""
     assert await tx[StorageLedger].make_space(0)
     return await tx[PushStore].add_part(run, sequence, records, builders.MOMENT)
@@ -26,13 +26,13 @@ async def add(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
 async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for sequence in (10, 2, 0):
-            assert await add(tx, "run_1", sequence, f"[{sequence}]".encode())
-        assert await add(tx, "run_2", 0, b"[]")
+            assert await add_part(tx, "run_1", sequence, f"[{sequence}]".encode())
+        assert await add_part(tx, "run_2", 0, b"[]")
         parts = [await tx[PushStore].get_part("run_1", sequence) for sequence in (0, 1, 2, 10)]
         assert parts == [b"[0]", None, b"[2]", b"[10]"]
         with pytest.raises(Conflict):
             async with tx.savepoint():
-                await add(tx, "run_1", 2, b"[]")
+                await add_part(tx, "run_1", 2, b"[]")
         await tx[PushStore].delete_parts("run_1")
         await tx[PushStore].delete_parts("run_3")
         assert await tx[PushStore].get_part("run_1", 0) is None
@@ -61,9 +61,9 @@ async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) ->
 
 async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await add(tx, "run_1", 0, b"[1]")
-        await add(tx, "run_1", 1, b"[22]")
-        await add(tx, "run_2", 0, b"[]")
+        await add_part(tx, "run_1", 0, b"[1]")
+        await add_part(tx, "run_1", 1, b"[22]")
+        await add_part(tx, "run_2", 0, b"[]")
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].count_used_bytes() == 4 + 5 + 3
         entry = await tx[StorageLedger].get(build_push_key(tenant, "run_1"))

@@ -20,7 +20,7 @@ from tests.support.pagination import collect_items
 pytestmark = pytest.mark.asyncio
 
 
-async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
+async def _list_all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.begin_reading(tenant) as tx:
             return await tx[RequestLogStore].page(page_request, RequestLogFilter())
@@ -69,7 +69,7 @@ async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> No
     await backend.sink.write([second, first])
     async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[RequestLogStore].get(first.id) == second
-    assert len(await _all(backend, tenant)) == 2
+    assert len(await _list_all(backend, tenant)) == 2
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
@@ -77,7 +77,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     logs = {one: builders.request_log(one) for one in (tenant, test, other)}
     await backend.sink.write(list(logs.values()))
     for one, log in logs.items():
-        assert await _all(backend, one) == [log]
+        assert await _list_all(backend, one) == [log]
     async with backend.uow.begin_reading(test) as tx:
         assert await tx[RequestLogStore].get(logs[tenant].id) is None
 
@@ -87,7 +87,7 @@ async def test_pages_newest_first(backend: Backend, tenant: Tenant, limit: int) 
     moments = [builders.MOMENT + timedelta(milliseconds=7 * number) for number in range(12)]
     logs = [builders.request_log(tenant, created_at=moment) for moment in moments]
     await backend.sink.write([*logs[6:], *logs[:6]])
-    assert await _all(backend, tenant, limit) == logs[::-1]
+    assert await _list_all(backend, tenant, limit) == logs[::-1]
 
 
 @pytest.mark.parametrize("limit", [1, 3])
@@ -108,7 +108,7 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
 async def test_requests_of_one_moment_all_appear(backend: Backend, tenant: Tenant) -> None:
     logs = [builders.request_log(tenant) for _ in range(9)]
     await backend.sink.write(logs)
-    seen = await _all(backend, tenant, 2)
+    seen = await _list_all(backend, tenant, 2)
     assert sorted(log.id for log in seen) == sorted(log.id for log in logs)
 
 

@@ -36,17 +36,17 @@ CALL = builders.CALL
 NOW = builders.MOMENT
 
 
-def _id(run: Run) -> str:
+def _get_id(run: Run) -> str:
     return run.id
 
 
-async def _add(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
+async def _add_runs(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:
             await tx[RunStore].add(run)
 
 
-def _ended(source: str, **changes: object) -> Run:
+def _build_ended_run(source: str, **changes: object) -> Run:
     return builders.run(source, **({"status": "succeeded", "stage": "done", "finished_at": NOW} | changes))
 
 
@@ -77,7 +77,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         columns=(RunColumn("SKU", 0, "Prices", "sku"), RunColumn("Zorb", 1, reason=UnmappedReason.UNKNOWN)),
         mappings=("map_1", "map_2"),
     )
-    await _add(uow, tenant, run)
+    await _add_runs(uow, tenant, run)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].get(run.id) == run
         assert await tx[RunStore].get("run_0000000000000000000000") is None
@@ -87,44 +87,44 @@ async def test_keeps_what_was_pushed(uow: UnitOfWork, tenant: Tenant) -> None:
     run = builders.run(
         "src_1", trigger="push", input=PushInput("monday", parts=3, records=9, open=False, complete=True)
     )
-    await _add(uow, tenant, run)
+    await _add_runs(uow, tenant, run)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].get(run.id) == run
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
     run = builders.run("src_1")
-    await _add(backend.uow, tenant, run)
+    await _add_runs(backend.uow, tenant, run)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin_reading(other) as tx:
             assert await tx[RunStore].get(run.id) is None
             assert await tx[RunStore].find_open("src_1") is None
             assert (await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items == ()
-        await _add(backend.uow, other, builders.run("src_1"))
+        await _add_runs(backend.uow, other, builders.run("src_1"))
 
 
 @pytest.mark.parametrize("status", ["queued", "running", "waiting"])
 async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tenant, status: str) -> None:
     first = builders.run("src_1", status=status)
-    await _add(uow, tenant, first)
+    await _add_runs(uow, tenant, first)
     with pytest.raises(Conflict):
-        await _add(uow, tenant, builders.run("src_1"))
-    await _add(uow, tenant, builders.run("src_1", stream="stock"), builders.run("src_2"))
+        await _add_runs(uow, tenant, builders.run("src_1"))
+    await _add_runs(uow, tenant, builders.run("src_1", stream="stock"), builders.run("src_2"))
     async with uow.begin(tenant, CALL) as tx:
         await tx[RunStore].save(first.with_end("failed", NOW, RunError("fetch_failed", "No.")))
-    await _add(uow, tenant, builders.run("src_1"))
+    await _add_runs(uow, tenant, builders.run("src_1"))
 
 
 @pytest.mark.parametrize("trigger", ["push", "mail"])
 async def test_what_is_handed_in_queues_up(uow: UnitOfWork, tenant: Tenant, trigger: str) -> None:
-    await _add(uow, tenant, *(builders.run("src_1", trigger=trigger) for _ in range(3)))
+    await _add_runs(uow, tenant, *(builders.run("src_1", trigger=trigger) for _ in range(3)))
     async with uow.begin_reading(tenant) as tx:
         assert len((await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items) == 3
 
 
 async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
     run = builders.run("src_1")
-    await _add(uow, tenant, run)
+    await _add_runs(uow, tenant, run)
     changed = replace(run.with_start(NOW), stage="map", stats={"rows": 3}, served_by="rest", snapshot="snapshots/1")
     async with uow.begin(tenant, CALL) as tx:
         await tx[RunStore].save(changed)
@@ -133,7 +133,7 @@ async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
 
 async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
     stock = builders.run("src_1", stream="stock", status="running")
-    await _add(uow, tenant, _ended("src_1"), stock, builders.run("src_2"))
+    await _add_runs(uow, tenant, _build_ended_run("src_1"), stock, builders.run("src_2"))
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].find_open("src_1") == stock
         assert await tx[RunStore].find_open("src_1", "stock") == stock
@@ -144,12 +144,12 @@ async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None:
     names = ("good", "unread", "failed", "cancelled", "open", "other")
     ids = dict(zip(names, sorted(new_id("run") for _ in names), strict=True))
-    good = _ended("src_1", id=ids["good"], snapshot="snapshots/1")
-    failed = _ended("src_1", id=ids["failed"], status="failed", stage="parse", snapshot="snapshots/2")
-    other = _ended("src_1", id=ids["other"], stream="stock", snapshot="snapshots/3")
-    cancelled = _ended("src_1", id=ids["cancelled"], status="cancelled", snapshot="snapshots/4")
+    good = _build_ended_run("src_1", id=ids["good"], snapshot="snapshots/1")
+    failed = _build_ended_run("src_1", id=ids["failed"], status="failed", stage="parse", snapshot="snapshots/2")
+    other = _build_ended_run("src_1", id=ids["other"], stream="stock", snapshot="snapshots/3")
+    cancelled = _build_ended_run("src_1", id=ids["cancelled"], status="cancelled", snapshot="snapshots/4")
     open_run = builders.run("src_1", id=ids["open"])
-    await _add(uow, tenant, good, _ended("src_1", id=ids["unread"]), failed, cancelled, open_run, other)
+    await _add_runs(uow, tenant, good, _build_ended_run("src_1", id=ids["unread"]), failed, cancelled, open_run, other)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].find_last_successful("src_1", "catalogue") == good
         assert await tx[RunStore].find_last_succeeded_or_failed("src_1", "catalogue") == failed
@@ -160,18 +160,18 @@ async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None
 
 async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
     ids = sorted(new_id("run") for _ in range(5))
-    before = _ended("src_1", id=ids[0], status="needs_mapping", snapshot="snapshots/0")
-    good = _ended("src_1", id=ids[1], snapshot="snapshots/1")
-    unread = _ended("src_1", id=ids[2], status="needs_mapping")
-    waiting = _ended("src_1", id=ids[3], status="needs_mapping", snapshot="snapshots/3")
-    failed = _ended("src_1", id=ids[4], status="failed", snapshot="snapshots/4")
-    await _add(uow, tenant, before)
+    before = _build_ended_run("src_1", id=ids[0], status="needs_mapping", snapshot="snapshots/0")
+    good = _build_ended_run("src_1", id=ids[1], snapshot="snapshots/1")
+    unread = _build_ended_run("src_1", id=ids[2], status="needs_mapping")
+    waiting = _build_ended_run("src_1", id=ids[3], status="needs_mapping", snapshot="snapshots/3")
+    failed = _build_ended_run("src_1", id=ids[4], status="failed", snapshot="snapshots/4")
+    await _add_runs(uow, tenant, before)
     async with uow.begin_reading(tenant) as tx:
         assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [before]
-    await _add(uow, tenant, good, unread)
+    await _add_runs(uow, tenant, good, unread)
     async with uow.begin_reading(tenant) as tx:
         assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [good], "what was asked before is over"
-    await _add(uow, tenant, waiting, failed)
+    await _add_runs(uow, tenant, waiting, failed)
     async with uow.begin_reading(tenant) as tx:
         assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [waiting, good]
         assert list(await tx[RunStore].list_replayable("src_1", "stock")) == []
@@ -181,32 +181,32 @@ async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
     error = RunError(RunErrorCode.SHRINK_REFUSED, "x")
     ids = sorted(new_id("run") for _ in range(4))
-    refused = _ended("src_1", id=ids[0], status="failed", snapshot="snapshots/0", error=error)
-    unread = _ended("src_1", id=ids[1], status="failed", error=error)
-    await _add(uow, tenant, refused, unread)
+    refused = _build_ended_run("src_1", id=ids[0], status="failed", snapshot="snapshots/0", error=error)
+    unread = _build_ended_run("src_1", id=ids[1], status="failed", error=error)
+    await _add_runs(uow, tenant, refused, unread)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].find_run_over_removal_limit("src_1", "catalogue") == refused
         assert await tx[RunStore].find_run_over_removal_limit("src_1", "stock") is None
         assert await tx[RunStore].find_run_over_removal_limit("src_2", "catalogue") is None
-    await _add(uow, tenant, _ended("src_1", id=ids[2], snapshot="snapshots/2"))
+    await _add_runs(uow, tenant, _build_ended_run("src_1", id=ids[2], snapshot="snapshots/2"))
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].find_run_over_removal_limit("src_1", "catalogue") is None, "a good run came after it"
 
 
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
-    runs = [_ended("src_1") for _ in range(17)]
-    await _add(uow, tenant, *runs, *(_ended("src_2") for _ in range(3)))
+    runs = [_build_ended_run("src_1") for _ in range(17)]
+    await _add_runs(uow, tenant, *runs, *(_build_ended_run("src_2") for _ in range(3)))
 
     async def fetch(page_request: PageRequest) -> Page[Run]:
         async with uow.begin_reading(tenant) as tx:
             return await tx[RunStore].page(page_request, RunFilter("src_1"))
 
     async def insert() -> None:
-        await _add(uow, tenant, _ended("src_1"), _ended("src_2"))
+        await _add_runs(uow, tenant, _build_ended_run("src_1"), _build_ended_run("src_2"))
 
-    expected = sorted(runs, key=_id, reverse=True)
-    await check_pagination(fetch, expected, _id)
-    await check_insertions(fetch, insert, expected, _id)
+    expected = sorted(runs, key=_get_id, reverse=True)
+    await check_pagination(fetch, expected, _get_id)
+    await check_insertions(fetch, insert, expected, _get_id)
 
 
 async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -214,8 +214,8 @@ async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, 
         builders.run("src_1", trigger="stock_check", stream="stock", input=CheckInput(f"chk_{number}", "var_1"))
         for number in range(3)
     ]
-    ended = _ended("src_1", trigger="stock_check", stream="stock")
-    await _add(uow, tenant, *checks, ended, builders.run("src_2", trigger="stock_check", stream="stock"))
+    ended = _build_ended_run("src_1", trigger="stock_check", stream="stock")
+    await _add_runs(uow, tenant, *checks, ended, builders.run("src_2", trigger="stock_check", stream="stock"))
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].get(checks[0].id) == checks[0]
         assert await tx[RunStore].find_open("src_1") is None and await tx[RunStore].find_open("src_1", "stock") is None
@@ -223,7 +223,7 @@ async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, 
         assert list(await tx[RunStore].list_open_checks("src_1", 2)) == checks[:2]
         assert await tx[RunStore].find_last_succeeded_or_failed("src_1", "stock") is None
     pull = builders.run("src_1", stream="stock")
-    await _add(uow, tenant, pull)
+    await _add_runs(uow, tenant, pull)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].find_open("src_1", "stock") == pull
         assert list(await tx[RunStore].list_open_checks("src_1", 10)) == checks
@@ -233,11 +233,12 @@ async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
     noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
     ids = sorted(new_id("run") for _ in range(4))
     older, newer = (
-        _ended("src_1", id=ids[n], status=status, created_at=noon) for n, status in ((0, "failed"), (1, "succeeded"))
+        _build_ended_run("src_1", id=ids[n], status=status, created_at=noon)
+        for n, status in ((0, "failed"), (1, "succeeded"))
     )
-    check = _ended("src_1", id=ids[2], trigger="stock_check", created_at=noon)
-    old = _ended("src_2", id=ids[3], created_at=noon - timedelta(days=1))
-    await _add(uow, tenant, older, newer, check, old)
+    check = _build_ended_run("src_1", id=ids[2], trigger="stock_check", created_at=noon)
+    old = _build_ended_run("src_2", id=ids[3], created_at=noon - timedelta(days=1))
+    await _add_runs(uow, tenant, older, newer, check, old)
     async with uow.begin_reading(tenant) as tx:
         assert list(await tx[RunStore].list_newest(["src_1", "src_2"], noon)) == [
             NewestRun("src_1", newer.id, newer.status)

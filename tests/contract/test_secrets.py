@@ -44,13 +44,13 @@ ISSUER = "https://id.example"
 CREDENTIALS, SIGNING, ANSWER = {"token": "Geheim"}, {"secret": "whsec_x"}, {"body": "{}"}
 
 
-def going_to(connector: str, config: Mapping[str, Any]) -> str | None:
+def describe_destination(connector: str, config: Mapping[str, Any]) -> str | None:
     """Return the destination as a connector that declares its URL; the connector `gone` is not loaded."""
     return None if connector == "gone" else describe_credential_destination(connector, config, {"url"}, ())
 
 
 @dataclass
-class Sealed:
+class EncryptedValues:
     """Tenant with an encrypted value of every kind."""
 
     backend: Backend
@@ -61,7 +61,7 @@ class Sealed:
     mail: str
     user: str
 
-    async def boxes(self) -> dict[EncryptedValueKind, bytes]:
+    async def load_ciphertexts(self) -> dict[EncryptedValueKind, bytes]:
         """Return the stored ciphertexts by kind."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
             credentials = await tx[SourceStore].load_encrypted_credentials(self.source)
@@ -82,9 +82,9 @@ class Sealed:
             EncryptedValueKind.SSO_SECRETS: connection.sealed,
         }
 
-    async def opens(self, vault: AesGcmVault) -> bool:
+    async def can_decrypt(self, vault: AesGcmVault) -> bool:
         """Return whether the vault decrypts every value."""
-        boxes = await self.boxes()
+        boxes = await self.load_ciphertexts()
         found = (
             vault.decrypt(boxes[EncryptedValueKind.CREDENTIALS], self.source, BOUND),
             vault.decrypt(boxes[EncryptedValueKind.WEBHOOK_SECRETS], self.endpoint),
@@ -97,7 +97,7 @@ class Sealed:
         )
         return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING, SIGNING)
 
-    async def mine(self, kind: EncryptedValueKind, stamp: bytes) -> Sequence[EncryptedValue]:
+    async def list_outdated(self, kind: EncryptedValueKind, stamp: bytes) -> Sequence[EncryptedValue]:
         """Return the tenant's outdated values, read in pages of two."""
         found: list[EncryptedValue] = []
         last = None
@@ -109,10 +109,10 @@ class Sealed:
 
 
 SOURCE = builders.source()
-BOUND = going_to(SOURCE.connector, SOURCE.config) or ""
+BOUND = describe_destination(SOURCE.connector, SOURCE.config) or ""
 
 
-async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed:
+async def create_encrypted_values(backend: Backend, vault: AesGcmVault, **changes: Any) -> EncryptedValues:
     """Create a tenant whose values this vault encrypts."""
     tenant, source = await backend.tenant(), builders.source(**changes)
     endpoint = builders.endpoint(rotation=Rotation(backend.now() + timedelta(hours=1), "abc="))
@@ -137,28 +137,28 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
     user = new_id("usr")
     await backend.people.add(User(user, f"{user}@fjord.example", "", None, now))
     await backend.factors.enrol(Authenticator(user, vault.encrypt(SIGNING, user), None))
-    return Sealed(backend, tenant, source.id, endpoint.id, entry, mail, user)
+    return EncryptedValues(backend, tenant, source.id, endpoint.id, entry, mail, user)
 
 
 async def test_stale_values_are_found_and_replaced_as_they_were_read(backend: Backend) -> None:
     old, both = AesGcmVault(FIRST), AesGcmVault(SECOND, (FIRST,))
-    one, other = [await sealed(backend, old) for _ in range(2)]
+    one, other = [await create_encrypted_values(backend, old) for _ in range(2)]
     for kind in EncryptedValueKind:
-        assert await one.mine(kind, old.current_prefix) == []
-        [value] = await one.mine(kind, both.current_prefix)
-        assert value.ciphertext == (await one.boxes())[kind] and value.kind is kind
+        assert await one.list_outdated(kind, old.current_prefix) == []
+        [value] = await one.list_outdated(kind, both.current_prefix)
+        assert value.ciphertext == (await one.load_ciphertexts())[kind] and value.kind is kind
         assert await backend.sealed_values.replace(value, b"\x02\x10fresh") is True
         assert await backend.sealed_values.replace(value, b"\x02\x10other") is False, "it is no longer what was read"
-        assert (await one.boxes())[kind] == b"\x02\x10fresh"
-    assert await other.opens(old)
-    [value] = await other.mine(EncryptedValueKind.CREDENTIALS, both.current_prefix)
+        assert (await one.load_ciphertexts())[kind] == b"\x02\x10fresh"
+    assert await other.can_decrypt(old)
+    [value] = await other.list_outdated(EncryptedValueKind.CREDENTIALS, both.current_prefix)
     assert (value.connector, dict(value.config)) == (SOURCE.connector, dict(SOURCE.config))
 
 
 async def test_counts_are_grouped_by_secret(backend: Backend) -> None:
     vault = AesGcmVault(f"a secret of this test alone, by {backend.name} {id(backend)}")
     for _ in range(2):
-        await sealed(backend, vault)
+        await create_encrypted_values(backend, vault)
     assert (await backend.sealed_values.count_by_secret())[vault.secret_ids[0]] == {
         kind.value: 2 for kind in EncryptedValueKind
     }
@@ -170,7 +170,7 @@ class FakeKeyRings:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.ring: StoredKeyRing | None = None
-        self.unknowing: set[str] = set()
+        self.unknown_secrets: set[str] = set()
 
     async def read(self) -> StoredKeyRing | None:
         return self.ring
@@ -185,37 +185,37 @@ class FakeKeyRings:
         return False
 
     async def count_outdated_connections(self, secret_id: str) -> int:
-        return int(secret_id in self.unknowing)
+        return int(secret_id in self.unknown_secrets)
 
 
-def worker(
+def create_reencrypter(
     backend: Backend, rings: FakeKeyRings, *secrets: str, clock: SettableClock
 ) -> tuple[KeyRingKeeper, ValueReencrypter]:
     """Return the key ring and the re-encryption of a scheduler with these secrets."""
     vault = AesGcmVault(secrets[0], secrets[1:])
     keyring = KeyRingKeeper(rings, vault, ActiveKeys(secrets), clock)
-    return keyring, ValueReencrypter(keyring, vault, backend.sealed_values, going_to, clock)
+    return keyring, ValueReencrypter(keyring, vault, backend.sealed_values, describe_destination, clock)
 
 
 async def test_values_are_resealed_once_every_process_has_the_secret(backend: Backend) -> None:
     clock = SettableClock()
     rings = FakeKeyRings(clock)
-    one = await sealed(backend, AesGcmVault(FIRST))
-    first, _ = worker(backend, rings, FIRST, clock=clock)
+    one = await create_encrypted_values(backend, AesGcmVault(FIRST))
+    first, _ = create_reencrypter(backend, rings, FIRST, clock=clock)
     await first.load()
-    keyring, ticking = worker(backend, rings, SECOND, FIRST, clock=clock)
+    keyring, ticking = create_reencrypter(backend, rings, SECOND, FIRST, clock=clock)
     assert await ticking.activate_and_reencrypt() == 0, "nothing before the ring is read"
     await keyring.load()
-    rings.unknowing = {AesGcmVault(SECOND).secret_ids[0]}
+    rings.unknown_secrets = {AesGcmVault(SECOND).secret_ids[0]}
     for _ in range(9):
         assert await ticking.activate_and_reencrypt() == 0 and not keyring.is_newest_active
-    rings.unknowing = set()
+    rings.unknown_secrets = set()
     for _ in range(reencryption.REQUIRED_CHECKS - 1):
         assert await ticking.activate_and_reencrypt() == 0 and not keyring.is_newest_active
     assert await ticking.activate_and_reencrypt() >= 4 and keyring.is_newest_active
-    assert await one.opens(AesGcmVault(SECOND))
+    assert await one.can_decrypt(AesGcmVault(SECOND))
     with pytest.raises(ValueError, match="does not have"):
-        await one.opens(AesGcmVault(FIRST))
+        await one.can_decrypt(AesGcmVault(FIRST))
     with pytest.raises(SecretUnknown, match="JOINERY_SECRET_FORMER"):
         await first.load()
     assert await ticking.activate_and_reencrypt() == 0 and await ticking.activate_and_reencrypt() == 0
@@ -225,24 +225,24 @@ async def test_no_value_is_resealed_that_a_process_could_not_open(backend: Backe
     """For example, a process of an earlier release."""
     clock = SettableClock()
     rings = FakeKeyRings(clock)
-    one = await sealed(backend, AesGcmVault(FIRST))
-    keyring, ticking = worker(backend, rings, SECOND, FIRST, clock=clock)
+    one = await create_encrypted_values(backend, AesGcmVault(FIRST))
+    keyring, ticking = create_reencrypter(backend, rings, SECOND, FIRST, clock=clock)
     await keyring.load()
     await keyring.activate_newest()
-    rings.unknowing = {AesGcmVault(SECOND).secret_ids[0]}
-    assert await ticking.activate_and_reencrypt() == 0 and await one.opens(AesGcmVault(FIRST))
-    rings.unknowing = set()
-    assert await ticking.activate_and_reencrypt() >= 4 and await one.opens(AesGcmVault(SECOND))
+    rings.unknown_secrets = {AesGcmVault(SECOND).secret_ids[0]}
+    assert await ticking.activate_and_reencrypt() == 0 and await one.can_decrypt(AesGcmVault(FIRST))
+    rings.unknown_secrets = set()
+    assert await ticking.activate_and_reencrypt() >= 4 and await one.can_decrypt(AesGcmVault(SECOND))
 
 
 async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend) -> None:
     clock = SettableClock()
     rings = FakeKeyRings(clock)
-    many = [await sealed(backend, AesGcmVault(FIRST)) for _ in range(3)]
-    first, _ = worker(backend, rings, FIRST, clock=clock)
+    many = [await create_encrypted_values(backend, AesGcmVault(FIRST)) for _ in range(3)]
+    first, _ = create_reencrypter(backend, rings, FIRST, clock=clock)
     await first.load()
 
-    class Dying:
+    class DyingValues:
         """Encrypted values whose process is killed after `left` replacements."""
 
         def __init__(self, left: int) -> None:
@@ -263,19 +263,21 @@ async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend
         await keyring.load()
         await keyring.activate_newest()
         with pytest.raises(ConnectionError):
-            await ValueReencrypter(keyring, vault, Dying(left), going_to, clock).activate_and_reencrypt()
-        assert all([await one.opens(AesGcmVault(*secrets[:1], secrets[1:])) for one in many])
-    keyring, ticking = worker(backend, rings, THIRD, SECOND, FIRST, clock=clock)
+            await ValueReencrypter(
+                keyring, vault, DyingValues(left), describe_destination, clock
+            ).activate_and_reencrypt()
+        assert all([await one.can_decrypt(AesGcmVault(*secrets[:1], secrets[1:])) for one in many])
+    keyring, ticking = create_reencrypter(backend, rings, THIRD, SECOND, FIRST, clock=clock)
     await keyring.load()
     await ticking.activate_and_reencrypt()
-    assert all([await one.opens(AesGcmVault(THIRD)) for one in many])
+    assert all([await one.can_decrypt(AesGcmVault(THIRD)) for one in many])
 
 
 async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> None:
     clock, both = SettableClock(), AesGcmVault(SECOND, (FIRST,))
-    one = await sealed(backend, AesGcmVault(FIRST))
+    one = await create_encrypted_values(backend, AesGcmVault(FIRST))
 
-    class Slow:
+    class ContendedValues:
         """Encrypted values that another transaction changes between read and write."""
 
         def __getattr__(self, name: str) -> Any:
@@ -292,8 +294,8 @@ async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> N
     keyring = KeyRingKeeper(FakeKeyRings(clock), both, ActiveKeys((SECOND, FIRST)), clock)
     await keyring.load()
     await keyring.activate_newest()
-    await ValueReencrypter(keyring, both, Slow(), going_to, clock).reencrypt_all()
-    box = (await one.boxes())[EncryptedValueKind.CREDENTIALS]
+    await ValueReencrypter(keyring, both, ContendedValues(), describe_destination, clock).reencrypt_all()
+    box = (await one.load_ciphertexts())[EncryptedValueKind.CREDENTIALS]
     assert both.decrypt(box, one.source, BOUND) == {"token": "newer"}
 
 
@@ -303,7 +305,7 @@ async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(back
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[SourceStore].add(source)
         await tx[SourceStore].save_encrypted_credentials("src_1", bytes.fromhex(EARLIER))
-    keyring, ticking = worker(backend, FakeKeyRings(clock), secret, clock=clock)
+    keyring, ticking = create_reencrypter(backend, FakeKeyRings(clock), secret, clock=clock)
     await keyring.load()
     assert await ticking.activate_and_reencrypt() >= 1
     async with backend.uow.begin_reading(tenant) as tx:
@@ -317,8 +319,8 @@ async def test_values_that_cannot_be_opened_stay_and_are_reported(
     backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock, both = SettableClock(), AesGcmVault(SECOND, (FIRST,))
-    gone = await sealed(backend, AesGcmVault(FIRST), connector="gone")
-    broken = await sealed(backend, AesGcmVault(FIRST))
+    gone = await create_encrypted_values(backend, AesGcmVault(FIRST), connector="gone")
+    broken = await create_encrypted_values(backend, AesGcmVault(FIRST))
     box = AesGcmVault(FIRST).encrypt(CREDENTIALS, "src_other", BOUND)
     async with backend.uow.begin(broken.tenant, builders.CALL) as tx:
         await tx[SourceStore].save_encrypted_credentials(broken.source, box)
@@ -326,9 +328,13 @@ async def test_values_that_cannot_be_opened_stay_and_are_reported(
     keyring = KeyRingKeeper(rings, both, ActiveKeys((SECOND, FIRST)), clock)
     await keyring.load()
     await keyring.activate_newest()
-    await ValueReencrypter(keyring, both, backend.sealed_values, going_to, clock).reencrypt_all()
-    assert (await broken.boxes())[EncryptedValueKind.CREDENTIALS] == box and "cannot be decrypted" in caplog.text
-    assert both.decrypt((await gone.boxes())[EncryptedValueKind.CREDENTIALS], gone.source, BOUND) == CREDENTIALS
+    await ValueReencrypter(keyring, both, backend.sealed_values, describe_destination, clock).reencrypt_all()
+    assert (await broken.load_ciphertexts())[
+        EncryptedValueKind.CREDENTIALS
+    ] == box and "cannot be decrypted" in caplog.text
+    assert (
+        both.decrypt((await gone.load_ciphertexts())[EncryptedValueKind.CREDENTIALS], gone.source, BOUND) == CREDENTIALS
+    )
     clock.advance(timedelta(minutes=1))
     status = await read_secrets_overview(rings, backend.sealed_values, both, clock)
     assert any("still encrypted with secret " + both.secret_ids[1] in one for one in status.obstacles)

@@ -12,31 +12,31 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import compute_shard
 from domain.webhooks.ports import DeliveryProgress, DeliveryStore, Shards, Subscriber, WebhookStore
-from tests.contract.desk import CALL, Desk, settled, until
+from tests.contract.desk import CALL, DeliveryHarness, wait_for_deliveries, wait_until
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def desk(backend: Backend, tenant: Tenant) -> Desk:
-    return Desk(backend, tenant)
+async def harness(backend: Backend, tenant: Tenant) -> DeliveryHarness:
+    return DeliveryHarness(backend, tenant)
 
 
-class Stumbling:
+class FailingDeliveryStore:
     """Delivery store that fails for one endpoint as often as configured, and blocks until `gate` is set."""
 
     def __init__(self, log: DeliveryStore) -> None:
         self._log = log
         self.endpoint = ""
-        self.fails = {"known": 0, "open": 0}
+        self.failures_left = {"known": 0, "open": 0}
         self.gate = asyncio.Event()
         self.gate.set()
         self.lookups = 0
 
-    async def _stumble(self, name: str, endpoint: str) -> None:
-        if endpoint == self.endpoint and self.fails[name]:
-            self.fails[name] -= 1
+    async def _fail_if_configured(self, name: str, endpoint: str) -> None:
+        if endpoint == self.endpoint and self.failures_left[name]:
+            self.failures_left[name] -= 1
             raise Unavailable
 
     async def list_subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
@@ -51,11 +51,11 @@ class Stumbling:
     async def list_known_positions(
         self, tenant: Tenant, endpoint: str, after: FeedPosition
     ) -> frozenset[tuple[bool, int]]:
-        await self._stumble("known", endpoint)
+        await self._fail_if_configured("known", endpoint)
         return await self._log.list_known_positions(tenant, endpoint, after)
 
     async def list_open(self, tenant: Tenant, endpoint: str) -> Any:
-        await self._stumble("open", endpoint)
+        await self._fail_if_configured("open", endpoint)
         return await self._log.list_open(tenant, endpoint)
 
     async def get_body(self, tenant: Tenant, delivery: str) -> bytes | None:
@@ -70,19 +70,19 @@ class Stumbling:
         await self._log.record_progress(progress)
 
 
-class Changing:
+class RebalancedShards:
     """Shards of the backend, of which the test requests some for another worker."""
 
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
-        self.wanted_back: frozenset[int] = frozenset()
+        self.surplus: frozenset[int] = frozenset()
         self.released: frozenset[int] = frozenset()
 
     async def rebalance(self) -> frozenset[int]:
         return await self._shards.rebalance() - self.released
 
     async def find_surplus(self) -> frozenset[int]:
-        return self.wanted_back - self.released
+        return self.surplus - self.released
 
     async def count_workers(self) -> int:
         return 2
@@ -96,54 +96,56 @@ class Changing:
 
 
 @pytest.mark.parametrize("step", ["known", "open"])
-async def test_an_endpoint_that_could_not_be_loaded_at_first(desk: Desk, step: str) -> None:
-    log = Stumbling(desk.backend.delivery_log)
-    log.fails[step] = 2
-    endpoint = await desk.endpoint()
+async def test_an_endpoint_that_could_not_be_loaded_at_first(harness: DeliveryHarness, step: str) -> None:
+    log = FailingDeliveryStore(harness.backend.delivery_log)
+    log.failures_left[step] = 2
+    endpoint = await harness.create_endpoint()
     log.endpoint = endpoint.id
-    async with desk.delivering(log=log):
-        await desk.publish(desk.changed("ofr_1"))
-        await settled(desk, endpoint, 1)
-    assert not log.fails[step]
-    assert len(desk.receivers.at(endpoint.url)) == 1
+    async with harness.run_deliverer(log=log):
+        await harness.publish(harness.build_event("ofr_1"))
+        await wait_for_deliveries(harness, endpoint, 1)
+    assert not log.failures_left[step]
+    assert len(harness.receivers.list_posts(endpoint.url)) == 1
 
 
-async def test_a_change_that_could_not_be_loaded_at_first(desk: Desk) -> None:
-    log = Stumbling(desk.backend.delivery_log)
-    endpoint = await desk.endpoint()
-    async with desk.delivering(log=log):
-        await desk.publish(desk.changed("ofr_1"))
-        [delivery] = await settled(desk, endpoint, 1)
-        log.endpoint, log.fails["open"] = endpoint.id, 1
-        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+async def test_a_change_that_could_not_be_loaded_at_first(harness: DeliveryHarness) -> None:
+    log = FailingDeliveryStore(harness.backend.delivery_log)
+    endpoint = await harness.create_endpoint()
+    async with harness.run_deliverer(log=log):
+        await harness.publish(harness.build_event("ofr_1"))
+        [delivery] = await wait_for_deliveries(harness, endpoint, 1)
+        log.endpoint, log.failures_left["open"] = endpoint.id, 1
+        async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
             await tx[WebhookStore].requeue(delivery, tx.now)
-        await until(lambda: len(desk.receivers.at(endpoint.url)) == 2)
-        await desk.publish(desk.changed("ofr_2"))
-        await until(lambda: len(desk.receivers.at(endpoint.url)) == 3)
+        await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) == 2)
+        await harness.publish(harness.build_event("ofr_2"))
+        await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) == 3)
 
 
-async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(desk: Desk) -> None:
-    log, shards = Stumbling(desk.backend.delivery_log), Changing(desk.backend.shards())
-    other = await desk.endpoint()
-    async with desk.delivering(log=log, shards=shards):
-        await desk.publish(desk.changed("ofr_1"))
-        await settled(desk, other, 1)
+async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(harness: DeliveryHarness) -> None:
+    log, shards = FailingDeliveryStore(harness.backend.delivery_log), RebalancedShards(harness.backend.shards())
+    other = await harness.create_endpoint()
+    async with harness.run_deliverer(log=log, shards=shards):
+        await harness.publish(harness.build_event("ofr_1"))
+        await wait_for_deliveries(harness, other, 1)
         log.gate.clear()
-        endpoint = await desk.endpoint()
-        await until(lambda: log.lookups)
-        shards.wanted_back = frozenset((compute_shard(endpoint.id),))
-        await until(lambda: shards.released == shards.wanted_back, seconds=20)
+        endpoint = await harness.create_endpoint()
+        await wait_until(lambda: log.lookups)
+        shards.surplus = frozenset((compute_shard(endpoint.id),))
+        await wait_until(lambda: shards.released == shards.surplus, seconds=20)
         log.gate.set()
-        await desk.publish(desk.changed("ofr_2"))
-        await until(lambda: len(desk.receivers.at(other.url)) == 2 or compute_shard(other.id) in shards.released)
+        await harness.publish(harness.build_event("ofr_2"))
+        await wait_until(
+            lambda: len(harness.receivers.list_posts(other.url)) == 2 or compute_shard(other.id) in shards.released
+        )
         await asyncio.sleep(0.2)
-    assert not desk.receivers.at(endpoint.url)
+    assert not harness.receivers.list_posts(endpoint.url)
 
 
-async def test_it_ends_though_its_shards_are_lost_in_the_same_moment(desk: Desk) -> None:
+async def test_it_ends_though_its_shards_are_lost_in_the_same_moment(harness: DeliveryHarness) -> None:
     async with asyncio.timeout(20):
-        async with desk.delivering() as deliverer:
-            await until(lambda: deliverer._shard_numbers)
+        async with harness.run_deliverer() as deliverer:
+            await wait_until(lambda: deliverer._shard_numbers)
             await asyncio.sleep(0.1)
             deliverer._discard_state()
             await asyncio.sleep(0)

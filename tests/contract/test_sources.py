@@ -22,11 +22,11 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-def _id(source: Source) -> str:
+def _get_id(source: Source) -> str:
     return source.id
 
 
-async def _add(uow: UnitOfWork, tenant: Tenant, *sources: Source) -> None:
+async def _add_sources(uow: UnitOfWork, tenant: Tenant, *sources: Source) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for source in sources:
             await tx[SourceStore].add(source)
@@ -49,7 +49,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         interval_factor={"catalogue": 2.0, "stock": 0.5},
         version=7,
     )
-    await _add(uow, tenant, source)
+    await _add_sources(uow, tenant, source)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[SourceStore].get(source.id) == source
         assert (await tx[SourceStore].page(PageRequest())).items == (source,)
@@ -58,8 +58,8 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_counts_what_counts_against_the_plan(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[SourceStore].count() == 0
-    await _add(backend.uow, tenant, *(builders.source(status=status) for status in SourceStatus))
-    await _add(backend.uow, replace(tenant, livemode=False), builders.source())
+    await _add_sources(backend.uow, tenant, *(builders.source(status=status) for status in SourceStatus))
+    await _add_sources(backend.uow, replace(tenant, livemode=False), builders.source())
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[SourceStore].count() == len(SourceStatus) - 1, "what the service disabled never runs again"
 
@@ -83,7 +83,7 @@ async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
     source = builders.source()
-    await _add(backend.uow, tenant, source)
+    await _add_sources(backend.uow, tenant, source)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx[SourceStore].get(source.id) is None
@@ -94,7 +94,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
 
 async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source(version=3)
-    await _add(uow, tenant, source)
+    await _add_sources(uow, tenant, source)
     renamed = with_changes(source, builders.MOMENT, name="changed")
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].save(renamed, expected_version=3)
@@ -108,7 +108,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
 
 async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
-    await _add(uow, tenant, source)
+    await _add_sources(uow, tenant, source)
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].save_encrypted_credentials(source.id, b"\x00sealed\xff")
         await tx[SourceStore].save(with_changes(source, tx.now, has_credentials=True))
@@ -127,25 +127,25 @@ async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) ->
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -> None:
     sources = [builders.source() for _ in range(count)]
-    await _add(uow, tenant, *sources)
-    await _add(uow, replace(tenant, livemode=False), builders.source())
+    await _add_sources(uow, tenant, *sources)
+    await _add_sources(uow, replace(tenant, livemode=False), builders.source())
     async with uow.begin_reading(tenant) as tx:
-        expected = sorted(sources, key=_id, reverse=True)
-        await check_pagination(tx[SourceStore].page, expected, _id)
+        expected = sorted(sources, key=_get_id, reverse=True)
+        await check_pagination(tx[SourceStore].page, expected, _get_id)
 
 
 async def test_pages_are_stable_while_sources_are_added(uow: UnitOfWork, tenant: Tenant) -> None:
     sources = [builders.source() for _ in range(9)]
-    await _add(uow, tenant, *sources)
+    await _add_sources(uow, tenant, *sources)
 
     async def fetch(page_request: PageRequest) -> Page[Source]:
         async with uow.begin_reading(tenant) as tx:
             return await tx[SourceStore].page(page_request)
 
     async def insert() -> None:
-        await _add(uow, tenant, builders.source())
+        await _add_sources(uow, tenant, builders.source())
 
-    await check_insertions(fetch, insert, sorted(sources, key=_id, reverse=True), _id)
+    await check_insertions(fetch, insert, sorted(sources, key=_get_id, reverse=True), _get_id)
 
 
 async def test_due_pulls(backend: Backend, tenant: Tenant) -> None:
@@ -156,8 +156,8 @@ async def test_due_pulls(backend: Backend, tenant: Tenant) -> None:
     later = builders.source(next_pull=now + ago)
     stopped = [builders.source(next_pull=now - ago, status=status) for status in ("paused", "blocked", "disabled")]
     test = builders.source(next_pull=now - 2 * ago)
-    await _add(backend.uow, tenant, both, late, later, *stopped, builders.source())
-    await _add(backend.uow, replace(tenant, livemode=False), test)
+    await _add_sources(backend.uow, tenant, both, late, later, *stopped, builders.source())
+    await _add_sources(backend.uow, replace(tenant, livemode=False), test)
     due = [pull for pull in await backend.schedule.list_due(now, 10_000) if pull[0].org == tenant.org]
     assert due == [
         (tenant, both.id, "catalogue"),

@@ -20,18 +20,18 @@ HOUR = timedelta(hours=1)
 THEN = builders.MOMENT
 
 
-def _connection(org: str, **changes: object) -> SsoConnection:
+def _build_connection(org: str, **changes: object) -> SsoConnection:
     made = SsoConnection(org, "https://id.example", "client", b"sealed", "viewer", False, True, None, THEN, THEN)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def _name() -> str:
+def _create_domain() -> str:
     return f"{new_id('org')[4:].lower()}.example"
 
 
 async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> None:
     tenant = await backend.tenant()
-    made = _connection(tenant.org)
+    made = _build_connection(tenant.org)
     later = replace(
         made,
         issuer="https://other.example",
@@ -54,22 +54,22 @@ async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> Non
 
 async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None:
     first, second = await backend.tenant(), await backend.tenant()
-    waiting = MailDomain(first.org, _name(), "token", None, None, None, THEN)
+    waiting = MailDomain(first.org, _create_domain(), "token", None, None, None, THEN)
     proven = replace(waiting, proven_at=THEN, looked_at=THEN)
     for tenant in (first, second):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx[SsoStore].save_connection(_connection(tenant.org))
+            await tx[SsoStore].save_connection(_build_connection(tenant.org))
             await tx[SsoStore].save_domain(replace(waiting, org=tenant.org))
     assert await backend.sso.find_by_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
         await tx[SsoStore].save_domain(proven)
         assert list(await tx[SsoStore].list_domains()) == [proven]
-    assert await backend.sso.find_by_domain(waiting.domain) == _connection(first.org)
+    assert await backend.sso.find_by_domain(waiting.domain) == _build_connection(first.org)
     with pytest.raises(Conflict):
         async with backend.uow.begin(second, builders.CALL) as tx:
             await tx[SsoStore].save_domain(replace(proven, org=second.org))
     async with backend.uow.begin(first, builders.CALL) as tx:
-        await tx[SsoStore].save_connection(_connection(first.org, enabled=False))
+        await tx[SsoStore].save_connection(_build_connection(first.org, enabled=False))
     assert await backend.sso.find_by_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
         assert await tx[SsoStore].delete_domain(waiting.domain)
@@ -82,8 +82,8 @@ async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None
 async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
     tenant = await backend.tenant()
     made = [
-        MailDomain(tenant.org, _name(), "t", THEN, None, THEN + n * HOUR, THEN) if n < 3 else
-        MailDomain(tenant.org, _name(), "t", None, None, THEN, THEN) for n in range(4)
+        MailDomain(tenant.org, _create_domain(), "t", THEN, None, THEN + n * HOUR, THEN) if n < 3 else
+        MailDomain(tenant.org, _create_domain(), "t", None, None, THEN, THEN) for n in range(4)
     ]  # fmt: skip
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for one in made:
@@ -117,7 +117,7 @@ async def test_a_subject_is_one_user_and_a_user_one_subject(backend: Backend) ->
 
 async def test_members_of_domains(backend: Backend) -> None:
     tenant = await backend.tenant()
-    domain = _name()
+    domain = _create_domain()
     made = [
         Member(new_id("usr"), tenant.org, f"P{n}@{name}", "viewer", THEN)
         for n, name in enumerate((domain.upper(), f"sub.{domain}", "x.example"))

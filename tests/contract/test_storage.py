@@ -26,7 +26,7 @@ CALL = builders.CALL
 DAY = timedelta(days=1)
 
 
-async def tenant_of_plan(backend: Backend, included: int) -> Tenant:
+async def create_tenant(backend: Backend, included: int) -> Tenant:
     """Create a tenant whose plan includes that many bytes."""
     plan = builders.plan(f"p{token_hex(6)}", meters={"stored_bytes": MeterAllowance(included, 1, 0)})
     await backend.offer(plan)
@@ -35,33 +35,35 @@ async def tenant_of_plan(backend: Backend, included: int) -> Tenant:
     return Tenant(organisation.id, True)
 
 
-def snapshot(tx: Tx, content: str, bytes: int, *, age: timedelta = timedelta(), run: str = "run_1") -> StoredObject:
+def build_snapshot(
+    tx: Tx, content: str, bytes: int, *, age: timedelta = timedelta(), run: str = "run_1"
+) -> StoredObject:
     """Return a snapshot that was fetched `age` ago."""
     return create_snapshot_entry(tx.tenant, run, content, bytes, tx.now - age)
 
 
-def upload(tx: Tx, id: str, bytes: int, *, age: timedelta = timedelta()) -> StoredObject:
+def build_upload(tx: Tx, id: str, bytes: int, *, age: timedelta = timedelta()) -> StoredObject:
     return StoredObject(build_upload_key(tx.tenant, id), StoredKind.UPLOAD, bytes, tx.now - age)
 
 
-async def kept(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta]) -> list[str]:
+async def store_snapshots(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta]) -> list[str]:
     """Store snapshots and return their keys."""
     keys = []
     async with uow.begin(tenant, CALL) as tx:
         for content, bytes, age in made:
-            entry = await tx[StorageLedger].add_entry(snapshot(tx, content, bytes, age=age))
+            entry = await tx[StorageLedger].add_entry(build_snapshot(tx, content, bytes, age=age))
             assert entry is not None
             keys.append(entry.key)
     return keys
 
 
-async def ran(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
+async def add_runs(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:
             await tx[RunStore].add(run)
 
 
-async def live(uow: UnitOfWork, tenant: Tenant, keys: Sequence[str]) -> list[bool]:
+async def list_counted(uow: UnitOfWork, tenant: Tenant, keys: Sequence[str]) -> list[bool]:
     """Return for each key whether its entry still counts."""
     async with uow.begin_reading(tenant) as tx:
         return [await tx[StorageLedger].get(key) is not None for key in keys]
@@ -71,9 +73,9 @@ async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, te
     async with uow.begin_reading(tenant) as tx:
         assert await tx[StorageLedger].count_used_bytes() == 0
     async with uow.begin(tenant, CALL) as tx:
-        wanted = upload(tx, "upl_1", 70)
+        wanted = build_upload(tx, "upl_1", 70)
         assert await tx[StorageLedger].add_entry(wanted) == wanted
-        assert await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30)) is not None
+        assert await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 30)) is not None
         assert await tx[StorageLedger].get(wanted.key) == wanted
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].count_used_bytes() == 100
@@ -88,35 +90,35 @@ async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, te
 
 
 async def test_the_same_content_is_kept_once(uow: UnitOfWork, tenant: Tenant) -> None:
-    [key] = await kept(uow, tenant, ("aa", 30, 3 * DAY))
+    [key] = await store_snapshots(uow, tenant, ("aa", 30, 3 * DAY))
     async with uow.begin(tenant, CALL) as tx:
-        again = await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30, run="run_2"))
+        again = await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 30, run="run_2"))
         assert again is not None and again.key == key and again.run == "run_2"
         assert again.free_after > tx.now + retention.SNAPSHOTS - DAY
         assert await tx[StorageLedger].count_used_bytes() == 30
         await tx[StorageLedger].free(key)
-        stored_again = await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30))
+        stored_again = await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 30))
         assert stored_again is not None and stored_again.key != key, "no key is used twice"
         assert await tx[StorageLedger].count_used_bytes() == 30
 
 
 async def test_nothing_is_shared_with_others(backend: Backend, tenant: Tenant) -> None:
-    await kept(backend.uow, tenant, ("aa", 30, DAY))
+    await store_snapshots(backend.uow, tenant, ("aa", 30, DAY))
     for other in (replace(tenant, livemode=False), await backend.tenant()):
-        [key] = await kept(backend.uow, other, ("aa", 30, DAY))
+        [key] = await store_snapshots(backend.uow, other, ("aa", 30, DAY))
         assert key.startswith(f"snapshots/{other.org}/{'live' if other.livemode else 'test'}/") and key.endswith("-aa")
         async with backend.uow.begin_reading(other) as tx:
             assert await tx[StorageLedger].count_used_bytes() == 30
 
 
 async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend) -> None:
-    tenant = await tenant_of_plan(backend, 100)
+    tenant = await create_tenant(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        given = await tx[StorageLedger].add_entry(upload(tx, "upl_1", 80))
+        given = await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 80))
         assert given is not None
     for _ in range(2):  # the second time, a worker has died in between
         async with backend.uow.begin(tenant, CALL) as tx:
-            assert await tx[StorageLedger].add_entry(snapshot(tx, "aa", 80), given.key) is not None
+            assert await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 80), given.key) is not None
             assert await tx[StorageLedger].count_used_bytes() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free(given.key)
@@ -125,7 +127,7 @@ async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend
 
 @pytest.mark.parametrize("batch", [True, False])
 async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batch: bool) -> None:
-    tenant = await tenant_of_plan(backend, 100)
+    tenant = await create_tenant(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].make_space(0)
         for sequence in range(2):
@@ -133,7 +135,8 @@ async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batc
     for _ in range(2):  # the second time, a worker has died in between
         async with backend.uow.begin(tenant, CALL) as tx:
             assert (
-                await tx[StorageLedger].add_entry(snapshot(tx, "aa", 80), build_push_key(tenant, "run_1")) is not None
+                await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 80), build_push_key(tenant, "run_1"))
+                is not None
             )
             assert await tx[StorageLedger].count_used_bytes() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
@@ -143,12 +146,12 @@ async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batc
 
 
 async def test_refuses_what_does_not_fit(backend: Backend) -> None:
-    tenant = await tenant_of_plan(backend, 100)
+    tenant = await create_tenant(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].add_entry(upload(tx, "upl_1", 60)) is not None
-        assert await tx[StorageLedger].add_entry(upload(tx, "upl_2", 40)) is not None
+        assert await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 60)) is not None
+        assert await tx[StorageLedger].add_entry(build_upload(tx, "upl_2", 40)) is not None
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].add_entry(upload(tx, "upl_3", 1)) is None
+        assert await tx[StorageLedger].add_entry(build_upload(tx, "upl_3", 1)) is None
         assert not await tx[StorageLedger].make_space(1)
         assert await tx[StorageLedger].make_space(0)
         assert not await tx[PushStore].add_part("run_1", 0, b"[]", tx.now)
@@ -168,11 +171,11 @@ async def test_a_plan_without_a_limit_includes_any_amount(backend: Backend) -> N
 
 
 async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> None:
-    tenant = await tenant_of_plan(backend, 100)
+    tenant = await create_tenant(backend, 100)
 
     async def announce(number: int) -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
-            return await tx[StorageLedger].add_entry(upload(tx, f"upl_{number}", 30)) is not None
+            return await tx[StorageLedger].add_entry(build_upload(tx, f"upl_{number}", 30)) is not None
 
     async def push(number: int) -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
@@ -187,11 +190,11 @@ async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> N
 
 
 async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
-    tenant = await tenant_of_plan(backend, 1000)
+    tenant = await create_tenant(backend, 1000)
 
     async def keep(run: int) -> str:
         async with backend.uow.begin(tenant, CALL) as tx:
-            entry = await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30, run=f"run_{run}"))
+            entry = await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 30, run=f"run_{run}"))
         assert entry is not None
         return entry.key
 
@@ -202,48 +205,48 @@ async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
 
 async def test_what_is_undone_does_not_count(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await tx[StorageLedger].add_entry(upload(tx, "upl_1", 70))
+        await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 70))
         tx.is_dry_run = True
     with pytest.raises(RuntimeError):
         async with uow.begin(tenant, CALL) as tx:
-            await tx[StorageLedger].add_entry(upload(tx, "upl_1", 70))
+            await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 70))
             raise RuntimeError
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].count_used_bytes() == 0
 
 
-def runs_of(key: str, **changes: Any) -> Run:
+def build_run(key: str, **changes: Any) -> Run:
     """Return a successful run with that snapshot."""
     return builders.run("src_1", **{"status": "succeeded", "snapshot": key, **changes})
 
 
 async def test_makes_room_of_what_no_run_needs(backend: Backend) -> None:
-    tenant = await tenant_of_plan(backend, 100)
+    tenant = await create_tenant(backend, 100)
     uow = backend.uow
     made = [(letter, 20, age * DAY) for letter, age in (("a", 6), ("b", 5), ("c", 4), ("d", 3), ("e", 0))]
-    keys = await kept(uow, tenant, *made)
-    older, last = runs_of(keys[0]), runs_of(keys[1])
-    await ran(uow, tenant, older, last, runs_of(keys[2], status="running", trigger="push"))
+    keys = await store_snapshots(uow, tenant, *made)
+    older, last = build_run(keys[0]), build_run(keys[1])
+    await add_runs(uow, tenant, older, last, build_run(keys[2], status="running", trigger="push"))
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].make_space(20)
-    assert await live(uow, tenant, keys) == [False, True, True, True, True], "the longest unused first"
+    assert await list_counted(uow, tenant, keys) == [False, True, True, True, True], "the longest unused first"
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].add_entry(upload(tx, "upl_1", 40)) is not None
-    assert await live(uow, tenant, keys) == [False, True, True, False, True]
+        assert await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 40)) is not None
+    assert await list_counted(uow, tenant, keys) == [False, True, True, False, True]
     async with uow.begin(tenant, CALL) as tx:
         assert not await tx[StorageLedger].make_space(20), "the last good one, one that is worked on, one just fetched"
         tx.is_dry_run = True
-    assert await live(uow, tenant, keys) == [False, True, True, False, True]
+    assert await list_counted(uow, tenant, keys) == [False, True, True, False, True]
 
 
 async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: Tenant) -> None:
     ages = [9, 9, 9, 9, 9, 9, 1]
-    keys = await kept(uow, tenant, *((f"c{number}", 10, age * DAY) for number, age in enumerate(ages)))
+    keys = await store_snapshots(uow, tenant, *((f"c{number}", 10, age * DAY) for number, age in enumerate(ages)))
     superseded, good, stock, mapping, working, failed, _young = keys
-    await ran(
-        uow, tenant, runs_of(superseded), runs_of(good), runs_of(stock, stream="stock"),
-        runs_of(mapping, status="needs_mapping"), runs_of(working, status="running", trigger="push"),
-        runs_of(failed, status="failed"),
+    await add_runs(
+        uow, tenant, build_run(superseded), build_run(good), build_run(stock, stream="stock"),
+        build_run(mapping, status="needs_mapping"), build_run(working, status="running", trigger="push"),
+        build_run(failed, status="failed"),
     )  # fmt: skip
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].free_due(keys, tx.now + DAY) == 20
@@ -251,25 +254,25 @@ async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: T
         postponed = await tx[StorageLedger].get(good)
         assert postponed is not None and postponed.free_after == tx.now + DAY
         assert await tx[StorageLedger].free_due(keys, tx.now + DAY) == 0
-    assert await live(uow, tenant, keys) == [False, True, True, True, True, False, True]
+    assert await list_counted(uow, tenant, keys) == [False, True, True, True, True, False, True]
 
 
 async def test_handed_in_bytes_stay_while_a_run_reads_them(uow: UnitOfWork, tenant: Tenant) -> None:
     reading, over = builders.run("src_1", status="queued"), builders.run("src_2", status="failed")
-    await ran(uow, tenant, reading, over)
+    await add_runs(uow, tenant, reading, over)
     async with uow.begin(tenant, CALL) as tx:
-        entries = [upload(tx, f"upl_{number}", 10, age=DAY) for number in range(3)]
+        entries = [build_upload(tx, f"upl_{number}", 10, age=DAY) for number in range(3)]
         for entry in entries:
             await tx[StorageLedger].add_entry(entry)
         await tx[StorageLedger].assign_to_run(entries[0].key, reading.id)
         await tx[StorageLedger].assign_to_run(entries[1].key, over.id)
         await tx[StorageLedger].free_due([entry.key for entry in entries], tx.now + DAY)
-    assert await live(uow, tenant, [entry.key for entry in entries]) == [True, False, False]
+    assert await list_counted(uow, tenant, [entry.key for entry in entries]) == [True, False, False]
 
 
 async def test_upkeep_lists_what_is_due_and_what_was_freed(backend: Backend, tenant: Tenant) -> None:
     uow, upkeep = backend.uow, backend.storage
-    keys = await kept(uow, tenant, ("a", 10, 9 * DAY), ("b", 10, 8 * DAY), ("c", 10, DAY))
+    keys = await store_snapshots(uow, tenant, ("a", 10, 9 * DAY), ("b", 10, 8 * DAY), ("c", 10, DAY))
     due = [key for whose, key in await upkeep.list_due({StoredKind.SNAPSHOT}, backend.now(), 10**6) if whose == tenant]
     assert due == keys[:2]
     assert not [whose for whose, _ in await upkeep.list_due({StoredKind.PUSH}, backend.now(), 10**6) if whose == tenant]
@@ -280,21 +283,21 @@ async def test_upkeep_lists_what_is_due_and_what_was_freed(backend: Backend, ten
     assert freed[0] not in [key for _, key in await upkeep.list_freed(freed[0], 10**6)]
     await upkeep.delete_entries(tenant, keys)
     assert not [whose for whose, _ in await upkeep.list_freed("", 10**6) if whose == tenant]
-    assert await live(uow, tenant, keys) == [False, False, True], "only what was freed is forgotten"
+    assert await list_counted(uow, tenant, keys) == [False, False, True], "only what was freed is forgotten"
 
 
 async def test_orphans_are_named_by_nothing(backend: Backend, tenant: Tenant) -> None:
     uow = backend.uow
-    [held, freed] = await kept(uow, tenant, ("a", 10, DAY), ("b", 10, DAY))
+    [held, freed] = await store_snapshots(uow, tenant, ("a", 10, DAY), ("b", 10, DAY))
     async with uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free(freed)
     unlisted, orphan = build_snapshot_key(tenant, "c", "0"), build_snapshot_key(tenant, "d", "0")
-    run = runs_of(unlisted, status="failed")
+    run = build_run(unlisted, status="failed")
     announced = builders.upload("src_1", key=build_upload_key(tenant, "x"), run=run.id)
     reader = builders.run("src_2", status="queued")
     read = builders.upload("src_1", run=reader.id)
     read = replace(read, key=build_upload_key(tenant, read.id))
-    await ran(uow, tenant, run, reader)
+    await add_runs(uow, tenant, run, reader)
     async with uow.begin(tenant, CALL) as tx:
         await tx.store(type(read)).add(read)
         await tx.store(type(read)).add(announced)
@@ -310,7 +313,7 @@ async def test_orphans_are_named_by_nothing(backend: Backend, tenant: Tenant) ->
 async def test_sums_for_the_operator(backend: Backend, tenant: Tenant) -> None:
     before = {holding.kind: holding for holding in await backend.storage.sum_by_kind(backend.now())}
     waiting = await backend.storage.sum_freed()
-    _, freed, _ = await kept(backend.uow, tenant, ("a", 10, 9 * DAY), ("b", 20, DAY), ("c", 40, DAY))
+    _, freed, _ = await store_snapshots(backend.uow, tenant, ("a", 10, 9 * DAY), ("b", 20, DAY), ("c", 40, DAY))
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free(freed)
         await tx[StorageLedger].make_space(0)

@@ -35,7 +35,7 @@ DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 
 
-class SlowObjects(MemoryObjects):
+class GatedDeletionObjects(MemoryObjects):
     """Object store whose deletions call `deleting` and block until `gate` is set."""
 
     def __init__(self) -> None:
@@ -51,30 +51,32 @@ class SlowObjects(MemoryObjects):
 
 
 @pytest.fixture(name="objects")
-def made_objects() -> SlowObjects:
-    return SlowObjects()
+def create_objects() -> GatedDeletionObjects:
+    return GatedDeletionObjects()
 
 
 @pytest.fixture(name="sweeper")
-def made_sweeper(backend: Backend, objects: SlowObjects) -> StorageSweeper:
-    return StorageSweeper(backend.uow, backend.storage, objects, _clock(backend))
+def create_sweeper(backend: Backend, objects: GatedDeletionObjects) -> StorageSweeper:
+    return StorageSweeper(backend.uow, backend.storage, objects, _create_clock(backend))
 
 
-def _clock(backend: Backend) -> SettableClock:
+def _create_clock(backend: Backend) -> SettableClock:
     clock = SettableClock()
     clock.set(backend.now())
     return clock
 
 
 @pytest_asyncio.fixture(name="fetch")
-async def made_fetch(uow: UnitOfWork, objects: SlowObjects, tenant: Tenant, tmp_path: Path) -> "Fetch":
-    return Fetch(uow, objects, tenant, tmp_path / "file")
+async def create_fetcher(
+    uow: UnitOfWork, objects: GatedDeletionObjects, tenant: Tenant, tmp_path: Path
+) -> "SnapshotFetcher":
+    return SnapshotFetcher(uow, objects, tenant, tmp_path / "file")
 
 
-class Fetch:
+class SnapshotFetcher:
     """Fetch of a snapshot as in a run: ledger entry, then object."""
 
-    def __init__(self, uow: UnitOfWork, objects: SlowObjects, tenant: Tenant, path: Path) -> None:
+    def __init__(self, uow: UnitOfWork, objects: GatedDeletionObjects, tenant: Tenant, path: Path) -> None:
         self.uow, self.objects, self.tenant, self.path = uow, objects, tenant, path
 
     async def __call__(self, content: str, *, ago: timedelta = timedelta(), write: bool = True) -> str:
@@ -95,12 +97,12 @@ class Fetch:
         except ObjectMissing:
             return False
 
-    async def used(self) -> int:
+    async def count_used_bytes(self) -> int:
         async with self.uow.begin_reading(self.tenant) as tx:
             return await tx[StorageLedger].count_used_bytes()
 
 
-async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Fetch) -> None:
+async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: SnapshotFetcher) -> None:
     old, young, never_written = (
         await fetch("old", ago=8 * DAY),
         await fetch("young"),
@@ -108,18 +110,18 @@ async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Fetch) -
     )
     assert await sweeper.free_due() >= 6
     assert [await fetch.is_stored(key) for key in (old, young, never_written)] == [False, True, False]
-    assert await fetch.used() == 5
+    assert await fetch.count_used_bytes() == 5
     assert not [key for tenant, key in await sweeper.upkeep.list_freed("", 10**6) if tenant == fetch.tenant]
 
 
-async def test_more_than_a_batch(sweeper: StorageSweeper, fetch: Fetch) -> None:
+async def test_more_than_a_batch(sweeper: StorageSweeper, fetch: SnapshotFetcher) -> None:
     keys = [await fetch(f"c{number}", ago=8 * DAY) for number in range(230)]
     await sweeper.free_due()
-    assert await fetch.used() == 0 and not any([await fetch.is_stored(key) for key in keys])
+    assert await fetch.count_used_bytes() == 0 and not any([await fetch.is_stored(key) for key in keys])
 
 
 async def test_a_sweep_that_dies_leaves_nothing_behind(
-    sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
+    sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
 ) -> None:
     """The sweep is killed before it deletes, or before it records the deletion; the next one continues."""
     old = await fetch("old", ago=8 * DAY)
@@ -129,7 +131,7 @@ async def test_a_sweep_that_dies_leaves_nothing_behind(
         await asyncio.sleep(0.01)
     dying.cancel()
     await asyncio.gather(dying, return_exceptions=True)
-    assert await fetch.is_stored(old) and await fetch.used() == 0
+    assert await fetch.is_stored(old) and await fetch.count_used_bytes() == 0
     objects.gate.set()
     await objects.delete(old)
     await sweeper.free_due()
@@ -137,7 +139,7 @@ async def test_a_sweep_that_dies_leaves_nothing_behind(
 
 
 async def test_what_cannot_be_deleted_is_tried_again(
-    sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
+    sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
 ) -> None:
     bad, good = sorted([await fetch("a", ago=8 * DAY), await fetch("b", ago=8 * DAY)])
 
@@ -154,7 +156,7 @@ async def test_what_cannot_be_deleted_is_tried_again(
 
 
 async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
-    sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
+    sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
 ) -> None:
     """A run fetches the same content during its deletion, or while the deleting process is suspended."""
     old = await fetch("same", ago=8 * DAY)
@@ -167,10 +169,10 @@ async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
     await sweeping
     await sweeper.delete_orphans()
     assert stored_again != old and await fetch.is_stored(stored_again) and not await fetch.is_stored(old)
-    assert await fetch.used() == 4
+    assert await fetch.count_used_bytes() == 4
 
 
-async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSweeper, fetch: Fetch) -> None:
+async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSweeper, fetch: SnapshotFetcher) -> None:
     """In any order, the object is stored and counted once afterwards."""
     for number in range(12):
         content = f"content-{number}"
@@ -178,10 +180,10 @@ async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSw
         key, *_ = await asyncio.gather(fetch(content), sweeper.free_due(), sweeper.free_due(), fetch(content))
         await sweeper.free_due()
         assert await fetch.is_stored(key)
-    assert await fetch.used() == sum(len(f"content-{number}") for number in range(12))
+    assert await fetch.count_used_bytes() == sum(len(f"content-{number}") for number in range(12))
 
 
-async def test_orphans(sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects) -> None:
+async def test_orphans(sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects) -> None:
     held = await fetch("held", ago=2 * DAY)
     tenant = fetch.tenant
     keys = [
@@ -200,25 +202,25 @@ async def test_orphans(sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjec
 
 
 async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tenant: Tenant) -> None:
-    class Pages(MemoryObjects):
+    class PagedObjects(MemoryObjects):
         async def list_objects(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
             for page in range(20):
                 keys = (f"{prefix}{tenant.org}/live/{page}-{number}" for number in range(500))
                 yield [ObjectInfo(key, 1, backend.now() - 2 * DAY) for key in keys]
 
-    class Counting:
+    class CountingStorage:
         largest = 0
 
         async def select_orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
             self.largest = max(self.largest, sum(map(len, keys.values())))
             return await backend.storage.select_orphans(keys)
 
-    upkeep: Any = Counting()
-    found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).sum_orphans()
+    upkeep: Any = CountingStorage()
+    found = await StorageSweeper(backend.uow, upkeep, PagedObjects(), _create_clock(backend)).sum_orphans()
     assert (found.count, upkeep.largest) == (len(OBJECT_PREFIXES) * 20 * 500, 500)
 
 
-async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **changes: Any) -> Run:
+async def _create_open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **changes: Any) -> Run:
     """Create a batch whose last part arrived `ago` before the expiry of open batches."""
     source = builders.source(kind="push", connector="push")
     run = builders.run(source.id, **{"trigger": "push", "input": PushInput("monday", parts=1), **changes})
@@ -230,7 +232,7 @@ async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **chan
     return run
 
 
-async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, int]:
+async def _read_state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, int]:
     """Return the run's status, whether its part exists, and the used bytes."""
     async with uow.begin_reading(tenant) as tx:
         found = await tx[RunStore].get(run.id)
@@ -243,7 +245,7 @@ async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, 
 
 
 async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
-    expiry = BatchExpiry(uow, backend.storage, _clock(backend))
+    expiry = BatchExpiry(uow, backend.storage, _create_clock(backend))
     batches = [
         (await backend.tenant(), {"ago": 25 * HOUR}, ("cancelled", False, 0)),
         (await backend.tenant(), {"ago": 23 * HOUR}, ("queued", True, 4)),
@@ -251,10 +253,10 @@ async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
         (await backend.tenant(), {"ago": 25 * HOUR, "input": PushInput(parts=1, open=False)}, ("queued", True, 4)),
         (await backend.tenant(), {"ago": 25 * HOUR, "status": "running"}, ("running", True, 4)),
     ]
-    runs = [await _open_batch(uow, tenant, **how) for tenant, how, _ in batches]
+    runs = [await _create_open_batch(uow, tenant, **how) for tenant, how, _ in batches]
     assert await expiry.expire_batches() >= 1
     for (tenant, _, expected), run in zip(batches, runs, strict=True):
-        assert await _state(uow, tenant, run) == expected
+        assert await _read_state(uow, tenant, run) == expected
     async with uow.begin_reading(batches[0][0]) as tx:
         given_up = await tx[RunStore].get(runs[0].id)
     assert given_up is not None and given_up.error is not None and given_up.finished_at is not None
@@ -264,10 +266,10 @@ async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
 
 async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: UnitOfWork) -> None:
     """The part either keeps the batch open or finds it expired; it is never added to a deleted batch."""
-    expiry, service = BatchExpiry(uow, backend.storage, _clock(backend)), RunService(FakeConnectors())
+    expiry, service = BatchExpiry(uow, backend.storage, _create_clock(backend)), RunService(FakeConnectors())
     for _ in range(6):
         tenant = await backend.tenant()
-        run = await _open_batch(uow, tenant, ago=25 * HOUR)
+        run = await _create_open_batch(uow, tenant, ago=25 * HOUR)
 
         async def push(tenant: Tenant = tenant, run: Run = run) -> bool:
             try:
@@ -279,4 +281,4 @@ async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: 
             return True
 
         saved, *_ = await asyncio.gather(push(), expiry.expire_batches(), expiry.expire_batches())
-        assert await _state(uow, tenant, run) == (("queued", True, 8) if saved else ("cancelled", False, 0))
+        assert await _read_state(uow, tenant, run) == (("queued", True, 8) if saved else ("cancelled", False, 0))

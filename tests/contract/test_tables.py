@@ -20,11 +20,11 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.parametrize("table", TABLES, ids=
 CALL = builders.CALL
 
 
-def _id(row: Any) -> str:
+def _get_id(row: Any) -> str:
     return str(row.id)
 
 
-def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
+def get_store(tx: Any, table: Table[Any]) -> Store[Any]:
     """Return the table's own store if it has the generic methods, otherwise a generic one."""
     port = PORTS_BY_TYPE.get(table.kind)
     if port is None:
@@ -36,32 +36,32 @@ def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
     return TableStore(tx.session, table)
 
 
-def rows(table: Table[Any], count: int) -> list[Any]:
+def create_rows(table: Table[Any], count: int) -> list[Any]:
     return [build_sample(table.kind, number) for number in range(count)]
 
 
-def bare(table: Table[Any], row: Any) -> Any:
+def drop_computed_fields(table: Table[Any], row: Any) -> Any:
     """Return the row without computed fields, which are not stored."""
     return row and replace(row, **dict.fromkeys(table.expression_by_field))
 
 
-async def page_of(tx: Tx, table: Table[Any], request: PageRequest) -> Page[Any]:
-    page = await store_of(tx, table).page(request)
-    return replace(page, items=tuple(bare(table, row) for row in page.items))
+async def read_page(tx: Tx, table: Table[Any], request: PageRequest) -> Page[Any]:
+    page = await get_store(tx, table).page(request)
+    return replace(page, items=tuple(drop_computed_fields(table, row) for row in page.items))
 
 
-async def keep(uow: UnitOfWork, tenant: Tenant, table: Table[Any], *made: Any) -> None:
+async def add_rows(uow: UnitOfWork, tenant: Tenant, table: Table[Any], *made: Any) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for row in made:
-            await store_of(tx, table).add(row)
+            await get_store(tx, table).add(row)
 
 
 async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    for row in rows(table, 2):
-        await keep(uow, tenant, table, row)
+    for row in create_rows(table, 2):
+        await add_rows(uow, tenant, table, row)
         async with uow.begin_reading(tenant) as tx:
-            found = await store_of(tx, table).get(row.id)
-            assert bare(table, found) == bare(table, row)
+            found = await get_store(tx, table).get(row.id)
+            assert drop_computed_fields(table, found) == drop_computed_fields(table, row)
             assert {field.name: type(getattr(found, field.name)) for field in fields(row)} == {
                 field.name: type(getattr(row, field.name)) for field in fields(row)
             }
@@ -70,32 +70,36 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
 async def test_keeps_what_a_later_release_wrote(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     """After a rollback to the previous release, values of the later one are read and kept."""
     row = build_sample(table.kind, FROM_LATER)
-    await keep(uow, tenant, table, row)
+    await add_rows(uow, tenant, table, row)
     async with uow.begin(tenant, CALL) as tx:
-        found = await store_of(tx, table).get(row.id)
-        assert bare(table, found) == bare(table, row)
-        await store_of(tx, table).save(found)
-        assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, row)
+        found = await get_store(tx, table).get(row.id)
+        assert drop_computed_fields(table, found) == drop_computed_fields(table, row)
+        await get_store(tx, table).save(found)
+        assert drop_computed_fields(table, await get_store(tx, table).get(row.id)) == drop_computed_fields(table, row)
 
 
 async def test_saves_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    row, other = rows(table, 2)
-    await keep(uow, tenant, table, row)
+    row, other = create_rows(table, 2)
+    await add_rows(uow, tenant, table, row)
     changed = replace(other, id=row.id)
     async with uow.begin(tenant, CALL) as tx:
-        assert bare(table, await store_of(tx, table).get(row.id, lock=True)) == bare(table, row)
-        await store_of(tx, table).save(changed)
+        assert drop_computed_fields(table, await get_store(tx, table).get(row.id, lock=True)) == drop_computed_fields(
+            table, row
+        )
+        await get_store(tx, table).save(changed)
     async with uow.begin_reading(tenant) as tx:
-        assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, changed)
+        assert drop_computed_fields(table, await get_store(tx, table).get(row.id)) == drop_computed_fields(
+            table, changed
+        )
 
 
 async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    [row] = rows(table, 1)
+    [row] = create_rows(table, 1)
     if not hasattr(row, "version"):
         return
-    await keep(uow, tenant, table, row)
+    await add_rows(uow, tenant, table, row)
     async with uow.begin(tenant, CALL) as tx:
-        store = store_of(tx, table)
+        store = get_store(tx, table)
         with pytest.raises(PreconditionFailed):
             async with tx.savepoint():
                 await store.save(row, expected_version=row.version + 1)
@@ -105,9 +109,9 @@ async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[A
 
 
 async def test_what_is_not_there(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    [row] = rows(table, 1)
+    [row] = create_rows(table, 1)
     async with uow.begin(tenant, CALL) as tx:
-        store = store_of(tx, table)
+        store = get_store(tx, table)
         assert await store.get(row.id) is None
         assert not await store.remove(row.id)
         with pytest.raises(NotFound):
@@ -119,11 +123,11 @@ async def test_what_is_not_there(uow: UnitOfWork, tenant: Tenant, table: Table[A
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, table: Table[Any]) -> None:
-    [row] = rows(table, 1)
-    await keep(backend.uow, tenant, table, row)
+    [row] = create_rows(table, 1)
+    await add_rows(backend.uow, tenant, table, row)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            store = store_of(tx, table)
+            store = get_store(tx, table)
             assert await store.get(row.id) is None
             assert await store.get(row.id, lock=True) is None
             assert (await store.page(PageRequest())).items == ()
@@ -132,46 +136,48 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, 
                 async with tx.savepoint():
                     await store.save(row)
     async with backend.uow.begin_reading(tenant) as tx:
-        assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, row)
+        assert drop_computed_fields(table, await get_store(tx, table).get(row.id)) == drop_computed_fields(table, row)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, table: Table[Any], count: int) -> None:
-    made = rows(table, count)
-    await keep(uow, tenant, table, *made)
-    await keep(uow, replace(tenant, livemode=False), table, *rows(table, 1))
+    made = create_rows(table, count)
+    await add_rows(uow, tenant, table, *made)
+    await add_rows(uow, replace(tenant, livemode=False), table, *create_rows(table, 1))
     async with uow.begin_reading(tenant) as tx:
-        expected = [bare(table, row) for row in sorted(made, key=_id, reverse=True)]
-        await check_pagination(lambda request: page_of(tx, table, request), expected, _id)
+        expected = [drop_computed_fields(table, row) for row in sorted(made, key=_get_id, reverse=True)]
+        await check_pagination(lambda request: read_page(tx, table, request), expected, _get_id)
 
 
 async def test_pages_are_stable_while_rows_are_added(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    made = rows(table, 9)
-    await keep(uow, tenant, table, *made)
+    made = create_rows(table, 9)
+    await add_rows(uow, tenant, table, *made)
 
     async def fetch(page_request: PageRequest) -> Page[Any]:
         async with uow.begin_reading(tenant) as tx:
-            return await page_of(tx, table, page_request)
+            return await read_page(tx, table, page_request)
 
     async def insert() -> None:
-        await keep(uow, tenant, table, *rows(table, 1))
+        await add_rows(uow, tenant, table, *create_rows(table, 1))
 
-    await check_insertions(fetch, insert, [bare(table, row) for row in sorted(made, key=_id, reverse=True)], _id)
+    await check_insertions(
+        fetch, insert, [drop_computed_fields(table, row) for row in sorted(made, key=_get_id, reverse=True)], _get_id
+    )
 
 
 async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    made = rows(table, 6)
-    await keep(uow, tenant, table, *made)
+    made = create_rows(table, 6)
+    await add_rows(uow, tenant, table, *made)
     names = [
         name
-        for name, value in vars_of(made[0]).items()
+        for name, value in list_fields(made[0]).items()
         if isinstance(value, str) and name not in table.expression_by_field
     ]
     kind = make_dataclass("Named", [(name, Any, None) for name in names], bases=(Filter,), frozen=True)
     async with uow.begin_reading(tenant) as tx:
         for name in names:
             wanted = kind(**{name: getattr(made[0], name)})
-            page = await store_of(tx, table).page(PageRequest(), wanted)
+            page = await get_store(tx, table).page(PageRequest(), wanted)
             assert [row.id for row in page.items] == sorted(
                 (row.id for row in made if filters.equals(wanted, row)), reverse=True
             )
@@ -187,6 +193,6 @@ async def test_a_kind_has_one_store(uow: UnitOfWork, tenant: Tenant, table: Tabl
             assert tx.store(table.kind) is not None
 
 
-def vars_of(row: Any) -> dict[str, Any]:
+def list_fields(row: Any) -> dict[str, Any]:
     """Return the row's fields."""
     return {field.name: getattr(row, field.name) for field in fields(row)}

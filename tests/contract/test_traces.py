@@ -96,7 +96,7 @@ async def test_a_run_is_found_as_it_was_traced_last_and_by_its_own_tenant_alone(
     assert await backend.delivery_log.get_trace_context(await backend.tenant(), run.id) is None
 
 
-def _subscriber(tenant: Tenant, **changes: Any) -> Subscriber:
+def _build_subscriber(tenant: Tenant, **changes: Any) -> Subscriber:
     from domain.changes.model import FeedPosition
     from domain.webhooks.model import EncryptedSecrets
 
@@ -116,7 +116,7 @@ async def test_deliveries_are_parts_of_their_run_up_to_a_bound(backend: Backend,
         b'{"data":{"title":"a \\"correlation_id\\":\\"run_x\\""},"correlation_id":"%s","causation_id":null}'
         % run.id.encode()
     )
-    subscriber = _subscriber(tenant, url="https://me.example/hooks/secret-path?token=secret-value")
+    subscriber = _build_subscriber(tenant, url="https://me.example/hooks/secret-path?token=secret-value")
     metrics = WorkerMetrics()
     observer = DeliveryObserver(backend.delivery_log, metrics, backend.tracing)
     for number in range(MAX_TRACED_PER_RUN + 1):

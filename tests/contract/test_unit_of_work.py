@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-async def _names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
+async def _list_names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
     async with uow.begin_reading(tenant) as tx:
         return {source.name for source in (await tx[SourceStore].page(PageRequest(100))).items}
 
@@ -29,8 +29,8 @@ async def test_commits_on_leaving(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].add(builders.source(name="kept"))
         assert (await tx[SourceStore].page(PageRequest())).items[0].name == "kept"
-        assert await _names(uow, tenant) == set()
-    assert await _names(uow, tenant) == {"kept"}
+        assert await _list_names(uow, tenant) == set()
+    assert await _list_names(uow, tenant) == {"kept"}
 
 
 async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -41,14 +41,14 @@ async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> No
             await tx[EventLog].append([builders.event(source.id)])
             await tx[JobStore].add(NewJob("runs.execute", f"source:{source.id}", tenant))
             raise LookupError
-    assert await _names(uow, tenant) == set()
+    assert await _list_names(uow, tenant) == set()
 
 
 async def test_a_dry_one_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         tx.is_dry_run = True
         await tx[SourceStore].add(builders.source())
-    assert await _names(uow, tenant) == set()
+    assert await _list_names(uow, tenant) == set()
 
 
 async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -56,7 +56,7 @@ async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfW
     async with uow.begin_scratch(tenant, CALL) as tx:
         await tx[SourceStore].add(source)
         assert await tx[SourceStore].get(source.id) == source
-    assert await _names(uow, tenant) == set()
+    assert await _list_names(uow, tenant) == set()
 
 
 async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -73,7 +73,7 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
         await tx[SourceStore].add(builders.source(name="after"))
         assert tx.recorded.changes == []
         assert tx.recorded.warnings == []
-    assert await _names(uow, tenant) == {"before", "kept", "after"}
+    assert await _list_names(uow, tenant) == {"before", "kept", "after"}
 
 
 async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -84,7 +84,7 @@ async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
                     await tx[SourceStore].add(builders.source(name="inner"))
                 raise LookupError
         await tx[SourceStore].add(builders.source(name="outer"))
-    assert await _names(uow, tenant) == {"outer"}
+    assert await _list_names(uow, tenant) == {"outer"}
 
 
 async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -20,7 +20,7 @@ from domain.webhooks.usecases.service import request_endpoint_reload
 from entrypoints.areas.usage import SERVICE
 from entrypoints.operations.validation import Validator
 from ports.unit_of_work import Tx, UnitOfWork
-from tests.contract.desk import Desk, settled, until
+from tests.contract.desk import DeliveryHarness, wait_for_deliveries, wait_until
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.closed_schemas import close_schema
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
-class _Clock:
+class _BackendClock:
     def __init__(self, backend: Backend) -> None:
         self.now = backend.now
 
 
-async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -> Tenant:
+async def create_tenant(backend: Backend, *, livemode: bool = True, **included: int) -> Tenant:
     """Create a tenant whose plan includes these amounts."""
     meters = {name: MeterAllowance(most, 1, 0) for name, most in included.items()}
     plan = builders.plan(f"p{token_hex(6)}", meters=meters)
@@ -42,23 +42,23 @@ async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -
     return Tenant((await backend.organisation(plan=plan)).id, livemode)
 
 
-async def fold(backend: Backend, *tenants: Tenant) -> None:
+async def aggregate_usage(backend: Backend, *tenants: Tenant) -> None:
     """Aggregate as the scheduler does, for these tenants only, because other tests share the store."""
     folding = UsageAggregator(
-        backend.uow, backend.usage, _Clock(backend), render_usage, SERVICE, request_endpoint_reload
+        backend.uow, backend.usage, _BackendClock(backend), render_usage, SERVICE, request_endpoint_reload
     )
     for tenant in tenants:
         assert tenant in await backend.usage.find_unaggregated(1_000_000)
         await folding._run_step(tenant, folding._aggregate)
 
 
-async def used(uow: UnitOfWork, tenant: Tenant) -> dict[str, int]:
+async def read_usage(uow: UnitOfWork, tenant: Tenant) -> dict[str, int]:
     async with uow.begin_reading(tenant) as tx:
         return {one.meter: one.used for one in (await SERVICE.get_month_usage(tx)).meters}
 
 
 async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend, uow: UnitOfWork) -> None:
-    tenant, other = await on_plan(backend), await on_plan(backend)
+    tenant, other = await create_tenant(backend), await create_tenant(backend)
     for amount in (3, 4):
         async with uow.begin(tenant, CALL) as tx:
             await tx[UsageMeters].add_usage(RECORDS, amount, "run_1")
@@ -68,19 +68,19 @@ async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend,
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].add_usage(RECORDS, 100, "run_2")
         tx.is_dry_run = True
-    before = await used(uow, tenant)
+    before = await read_usage(uow, tenant)
     assert (before[RECORDS], before[DELIVERIES]) == (7, 11)
-    await fold(backend, tenant)
+    await aggregate_usage(backend, tenant)
     assert tenant not in await backend.usage.find_unaggregated(1_000_000)
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].add_usage(RECORDS, 1, "run_1")
-    await fold(backend, tenant)
-    assert (await used(uow, tenant)) == before | {RECORDS: 8}
-    assert (await used(uow, other))[RECORDS] == 0
+    await aggregate_usage(backend, tenant)
+    assert (await read_usage(uow, tenant)) == before | {RECORDS: 8}
+    assert (await read_usage(uow, other))[RECORDS] == 0
 
 
 async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend, records=100)
+    tenant = await create_tenant(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
     async with uow.begin(tenant, CALL) as tx:
@@ -88,12 +88,12 @@ async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uo
         assert not await quota.reserve_quota(tx, RECORDS, 41, "run_2"), "what is reserved counts for others"
         assert await quota.reserve_quota(tx, RECORDS, 40, "run_2")
     assert tenant not in await backend.usage.find_unaggregated(1_000_000)
-    assert (await used(uow, tenant))[RECORDS] == 10, "what is only reserved is not used"
+    assert (await read_usage(uow, tenant))[RECORDS] == 10, "what is only reserved is not used"
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].release(RECORDS, "run_1")
         assert not await quota.is_spent(tx, RECORDS)
         assert await quota.reserve_quota(tx, RECORDS, 50, "run_3"), "what was not used is there again"
-    await fold(backend, tenant)
+    await aggregate_usage(backend, tenant)
     async with uow.begin(tenant, CALL) as tx:
         assert not await quota.reserve_quota(tx, RECORDS, 51, "run_3")
         await tx[UsageMeters].add_usage(RECORDS, 90, "run_2")
@@ -101,7 +101,7 @@ async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uo
 
 
 async def test_of_many_at_once_as_many_fit_as_there_is_room_for(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend, records=50)
+    tenant = await create_tenant(backend, records=50)
 
     async def reserve(number: int) -> bool:
         async with uow.begin(tenant, CALL) as tx:
@@ -111,35 +111,35 @@ async def test_of_many_at_once_as_many_fit_as_there_is_room_for(backend: Backend
 
 
 async def test_the_sandbox_is_counted_and_never_refused(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend, livemode=False, records=1)
+    tenant = await create_tenant(backend, livemode=False, records=1)
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve_quota(tx, RECORDS, 1_000, "run_1")
         await tx[UsageMeters].add_usage(RECORDS, 1_000, "run_1")
         assert not await quota.is_spent(tx, RECORDS)
-    await fold(backend, tenant)
-    assert (await used(uow, tenant))[RECORDS] == 1_000
+    await aggregate_usage(backend, tenant)
+    assert (await read_usage(uow, tenant))[RECORDS] == 1_000
     async with uow.begin_reading(tenant) as tx:
         assert await tx[UsageMeters].list_thresholds(find_month_start(tx.now.date())) == []
 
 
-async def thresholds(tx: Tx) -> list[tuple[str, int]]:
+async def list_thresholds(tx: Tx) -> list[tuple[str, int]]:
     return [(one.meter, one.percent) for one in await tx[UsageMeters].list_thresholds(find_month_start(tx.now.date()))]
 
 
 async def test_thresholds_are_notified_once(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend, records=10, sources=0, stored_bytes=10)
-    endpoint = await Desk(backend, tenant).endpoint()
-    desk = Desk(backend, tenant)
+    tenant = await create_tenant(backend, records=10, sources=0, stored_bytes=10)
+    endpoint = await DeliveryHarness(backend, tenant).create_endpoint()
+    harness = DeliveryHarness(backend, tenant)
     for amount, expected in ((7, []), (1, [(RECORDS, 80)]), (1, [(RECORDS, 80)]), (5, [(RECORDS, 80), (RECORDS, 100)])):
         async with uow.begin(tenant, CALL) as tx:
             await tx[UsageMeters].add_usage(RECORDS, amount, "run_1")
-        await fold(backend, tenant)
+        await aggregate_usage(backend, tenant)
         async with uow.begin_reading(tenant) as tx:
-            assert sorted(await thresholds(tx)) == expected
-    async with desk.delivering():
-        desk.receivers.urls.add(endpoint.url)
-        await until(lambda: len(desk.receivers.at(endpoint.url)) == 2)
-    events = [post.event for post in desk.receivers.at(endpoint.url)]
+            assert sorted(await list_thresholds(tx)) == expected
+    async with harness.run_deliverer():
+        harness.receivers.urls.add(endpoint.url)
+        await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) == 2)
+    events = [post.event for post in harness.receivers.list_posts(endpoint.url)]
     assert [event["type"] for event in events] == ["usage.threshold_reached"] * 2
     assert [(event["data"]["threshold"], event["data"]["used"]) for event in events] == [(80, 8), (100, 14)]
     schema = Validator(close_schema(dict(EVENT_SCHEMAS["usage.threshold_reached"])))
@@ -148,31 +148,31 @@ async def test_thresholds_are_notified_once(backend: Backend, uow: UnitOfWork) -
 
 
 async def test_deliveries_count_once_and_wait_when_the_month_is_spent(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend, deliveries=10)
-    desk = Desk(backend, tenant)
-    endpoint = await desk.endpoint()
-    async with desk.delivering():
-        await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(12)))
-        await settled(desk, endpoint, 12)
-    assert (await used(uow, tenant))[DELIVERIES] == 12
-    await fold(backend, tenant)
-    async with desk.delivering():
-        await desk.publish(desk.changed("ofr_1"))
+    tenant = await create_tenant(backend, deliveries=10)
+    harness = DeliveryHarness(backend, tenant)
+    endpoint = await harness.create_endpoint()
+    async with harness.run_deliverer():
+        await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(12)))
+        await wait_for_deliveries(harness, endpoint, 12)
+    assert (await read_usage(uow, tenant))[DELIVERIES] == 12
+    await aggregate_usage(backend, tenant)
+    async with harness.run_deliverer():
+        await harness.publish(harness.build_event("ofr_1"))
         await asyncio.sleep(0.3)
         assert await backend.delivery_log.get_subscriber(tenant, endpoint.id) is None
-        before = len(desk.receivers.at(endpoint.url))
+        before = len(harness.receivers.list_posts(endpoint.url))
         assert tenant not in await backend.usage.list_resumable(find_month_start(backend.now().date()))
         later = find_month_start(backend.now().date() + timedelta(days=40))
         assert tenant in await backend.usage.list_resumable(later)
         folding = UsageAggregator(
-            backend.uow, backend.usage, _Clock(backend), render_usage, SERVICE, request_endpoint_reload
+            backend.uow, backend.usage, _BackendClock(backend), render_usage, SERVICE, request_endpoint_reload
         )
         await folding._run_step(tenant, folding._resume_deliveries)
-        await until(lambda: len(desk.receivers.at(endpoint.url)) > before)
+        await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) > before)
 
 
 async def test_a_larger_plan_releases_held_deliveries(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend, deliveries=10)
+    tenant = await create_tenant(backend, deliveries=10)
     month = find_month_start(backend.now().date())
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[UsageMeters].record_threshold(
@@ -188,12 +188,12 @@ async def test_a_larger_plan_releases_held_deliveries(backend: Backend, uow: Uni
 
 
 async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, uow: UnitOfWork) -> None:
-    tenant = await on_plan(backend)
+    tenant = await create_tenant(backend)
     today = backend.now().date()
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].add_usage(RECORDS, 5, "run_1")
         await tx[SourceStore].add(builders.source())
-    await fold(backend, tenant)
+    await aggregate_usage(backend, tenant)
     async with uow.begin_reading(tenant) as tx:
         series = await SERVICE.get_series(tx, None, today - timedelta(days=2), None)
         days = {meter: [(one.day, one.amount) for one in each] for meter, each in series.days.items()}
@@ -206,13 +206,13 @@ async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, 
 
 async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow: UnitOfWork) -> None:
     """Usage is also not counted twice on the next day or in another month."""
-    tenant = await on_plan(backend, records=100)
+    tenant = await create_tenant(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
         begun = tx.now.date()
     for amount, now in ((20, timedelta()), (30, timedelta(days=1))):
         async with uow.begin(tenant, CALL) as tx:
-            later(tx, now)
+            advance_transaction(tx, now)
             await tx[UsageMeters].add_usage(RECORDS, amount, "run_1")
     async with uow.begin(tenant, CALL) as tx:
         assert {
@@ -223,7 +223,7 @@ async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow
         )
 
 
-def later(tx: Tx, by: timedelta) -> None:
+def advance_transaction(tx: Tx, by: timedelta) -> None:
     """Advance the transaction's time."""
     for inner in (getattr(tx, "session", None), getattr(tx, "transaction", None)):
         if inner is not None:

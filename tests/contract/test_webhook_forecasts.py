@@ -25,7 +25,7 @@ CALL = builders.CALL
 PRODUCT_NOUNS = {"product", "variant", "offer"}
 
 
-def _plainly_wanted(endpoint: Endpoint, event: Event, category_of: dict[str, str | None]) -> bool:
+def _is_wanted(endpoint: Endpoint, event: Event, category_of: dict[str, str | None]) -> bool:
     noun = event.type.split(".")[0]
     channels, filters = TYPES[event.type].channels, endpoint.filters
     if endpoint.event_types != ("*",) and event.type not in endpoint.event_types:
@@ -44,7 +44,7 @@ def _plainly_wanted(endpoint: Endpoint, event: Event, category_of: dict[str, str
     return True
 
 
-def _plain_posts(events: Sequence[tuple[datetime, Event]], window: int) -> int:
+def _count_posts(events: Sequence[tuple[datetime, Event]], window: int) -> int:
     if not window:
         return len(events)
     posts = 0
@@ -63,7 +63,9 @@ def _plain_posts(events: Sequence[tuple[datetime, Event]], window: int) -> int:
     return posts
 
 
-def _random_events(dice: random.Random, products: Sequence[str], sources: Sequence[str], count: int) -> list[Event]:
+def _create_random_events(
+    dice: random.Random, products: Sequence[str], sources: Sequence[str], count: int
+) -> list[Event]:
     subjects = [
         (noun, new_id(prefix), dice.choice(products))
         for noun, prefix in (("variant", "var"), ("offer", "ofr"))
@@ -92,7 +94,7 @@ def _random_events(dice: random.Random, products: Sequence[str], sources: Sequen
     return events
 
 
-def _random_endpoint(dice: random.Random, sources: Sequence[str], filed: Sequence[str]) -> Endpoint:
+def _create_random_endpoint(dice: random.Random, sources: Sequence[str], filed: Sequence[str]) -> Endpoint:
     types = tuple(dice.sample(sorted(name for name, kind in TYPES.items() if kind.channels), dice.randint(1, 9)))
     some = {
         "sources": tuple(dice.sample(list(sources), dice.randint(1, 2))) if dice.random() < 0.4 else (),
@@ -116,7 +118,7 @@ async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) 
     products = [product.id for product in made] + [new_id("prod")]
     events: list[tuple[datetime, Event]] = []
     for _ in range(6):
-        batch = _random_events(dice, products, sources, 50)
+        batch = _create_random_events(dice, products, sources, 50)
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[EventLog].append(batch)
             events += [(tx.now, event) for event in batch]
@@ -124,13 +126,13 @@ async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) 
     filed = sorted({one for category in category_of.values() for one in categories.path_ids(category)})
     since = backend.now() - timedelta(days=7)
     for _ in range(60):
-        endpoint = _random_endpoint(dice, sources, filed)
+        endpoint = _create_random_endpoint(dice, sources, filed)
         async with backend.uow.begin_reading(tenant) as tx:
             found = await tx[WebhookStore].compute_forecast(endpoint, since)
-        wanted = [(at, event) for at, event in events if _plainly_wanted(endpoint, event, category_of)]
+        wanted = [(at, event) for at, event in events if _is_wanted(endpoint, event, category_of)]
         minutes = [at.replace(second=0, microsecond=0) for at, _ in wanted]
         peak = max((minutes.count(minute) for minute in set(minutes)), default=0)
-        posts = _plain_posts(wanted, endpoint.coalesce_seconds)
+        posts = _count_posts(wanted, endpoint.coalesce_seconds)
         assert (found.events, found.peak_per_minute, found.deliveries) == (len(wanted), peak, posts), endpoint
     async with backend.uow.begin_reading(tenant) as tx:
         late = await tx[WebhookStore].compute_forecast(builders.endpoint(), backend.now() + timedelta(seconds=1))

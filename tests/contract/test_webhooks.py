@@ -34,13 +34,13 @@ MOMENT = builders.MOMENT
 SECRETS = EncryptedSecrets(b"\x00sealed\xff")
 
 
-async def _add(uow: UnitOfWork, tenant: Tenant, *endpoints: Endpoint) -> None:
+async def _add_endpoints(uow: UnitOfWork, tenant: Tenant, *endpoints: Endpoint) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for endpoint in endpoints:
             await tx[WebhookStore].add(endpoint, SECRETS, FeedPosition())
 
 
-async def _deliver(uow: UnitOfWork, tenant: Tenant, *deliveries: Delivery) -> None:
+async def _add_deliveries(uow: UnitOfWork, tenant: Tenant, *deliveries: Delivery) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for delivery in deliveries:
             await tx[WebhookStore].add_delivery(delivery)
@@ -61,7 +61,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         last_success_at=MOMENT - timedelta(hours=1),
         failing_since=MOMENT - timedelta(minutes=9),
     )
-    await _add(uow, tenant, endpoint)
+    await _add_endpoints(uow, tenant, endpoint)
     async with uow.begin_reading(tenant) as tx:
         assert await tx[WebhookStore].get(endpoint.id) == endpoint
         assert (await tx[WebhookStore].page(PageRequest())).items == (endpoint,)
@@ -73,8 +73,8 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None)
-    await _add(backend.uow, tenant, endpoint)
-    await _deliver(backend.uow, tenant, delivery)
+    await _add_endpoints(backend.uow, tenant, endpoint)
+    await _add_deliveries(backend.uow, tenant, delivery)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx[WebhookStore].count() == 0
@@ -98,7 +98,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
 
 async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint(version=3)
-    await _add(uow, tenant, endpoint)
+    await _add_endpoints(uow, tenant, endpoint)
     changed = replace(endpoint, version=4, filters=Filters(("src_1",)), status="disabled", disabled_for="failing")
     async with uow.begin(tenant, CALL) as tx:
         await tx[WebhookStore].save(changed, expected_version=3)
@@ -113,7 +113,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
 
 async def test_secrets_are_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
-    await _add(uow, tenant, endpoint)
+    await _add_endpoints(uow, tenant, endpoint)
     async with uow.begin(tenant, CALL) as tx:
         await tx[WebhookStore].replace_secrets(endpoint.id, EncryptedSecrets(b"new", SECRETS.current))
     async with uow.begin_reading(tenant) as tx:
@@ -129,7 +129,7 @@ async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> No
     )
     for tenant in tenants:
         for endpoint in (lapsed, lasting, none):
-            await _add(backend.uow, tenant, replace(endpoint, id=f"{endpoint.id}"))
+            await _add_endpoints(backend.uow, tenant, replace(endpoint, id=f"{endpoint.id}"))
     found = [one for one in await backend.delivery_log.list_ended_rotations(now, 1000) if one[0] in tenants]
     assert sorted(found, key=repr) == sorted([(tenant, lapsed.id) for tenant in tenants], key=repr)
     assert len(await backend.delivery_log.list_ended_rotations(now, 1)) == 1
@@ -160,7 +160,7 @@ async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> No
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -> None:
     endpoints = [builders.endpoint() for _ in range(count)]
-    await _add(uow, tenant, *endpoints)
+    await _add_endpoints(uow, tenant, *endpoints)
     async with uow.begin_reading(tenant) as tx:
         await check_pagination(tx[WebhookStore].page, endpoints[::-1], lambda endpoint: endpoint.id)
 
@@ -168,8 +168,8 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
 async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     waiting = builders.delivery(endpoint.id)
-    await _add(uow, tenant, endpoint)
-    await _deliver(uow, tenant, waiting)
+    await _add_endpoints(uow, tenant, endpoint)
+    await _add_deliveries(uow, tenant, waiting)
     async with uow.begin(tenant, CALL) as tx:
         now = tx.now
         await tx[WebhookStore].remove(endpoint.id)
@@ -193,8 +193,8 @@ async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
         endpoint.id, positions=(4, 9, 11), status="succeeded", body=b'{"a":1.50}', attempts=attempts, tries=3, attempts_made=3,
         next_attempt_at=None, completed_at=MOMENT + timedelta(hours=1),
     )  # fmt: skip
-    await _add(uow, tenant, endpoint)
-    await _deliver(uow, tenant, delivery)
+    await _add_endpoints(uow, tenant, endpoint)
+    await _add_deliveries(uow, tenant, delivery)
     async with uow.begin(tenant, CALL) as tx:
         found = await tx[WebhookStore].get_delivery(endpoint.id, delivery.id, lock=True)
         assert found == delivery
@@ -202,7 +202,7 @@ async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[WebhookStore].get_delivery(endpoint.id, "dlv_0000000000000000000000") is None
 
 
-def _various(endpoint: str) -> list[Delivery]:
+def _build_deliveries(endpoint: str) -> list[Delivery]:
     dice = random.Random(7)
     return [
         builders.delivery(
@@ -228,9 +228,9 @@ def _various(endpoint: str) -> list[Delivery]:
 )
 async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: DeliveryFilter) -> None:
     endpoint, other = builders.endpoint(), builders.endpoint()
-    made = _various(endpoint.id)
-    await _add(uow, tenant, endpoint, other)
-    await _deliver(uow, tenant, *made, *_various(other.id))
+    made = _build_deliveries(endpoint.id)
+    await _add_endpoints(uow, tenant, endpoint, other)
+    await _add_deliveries(uow, tenant, *made, *_build_deliveries(other.id))
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.begin_reading(tenant) as tx:
@@ -243,19 +243,19 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
 async def test_pages_of_deliveries_are_stable_while_others_are_added(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     made = [builders.delivery(endpoint.id) for _ in range(9)]
-    await _add(uow, tenant, endpoint)
-    await _deliver(uow, tenant, *made)
+    await _add_endpoints(uow, tenant, endpoint)
+    await _add_deliveries(uow, tenant, *made)
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.begin_reading(tenant) as tx:
             return await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
 
     await check_insertions(
-        fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
+        fetch, lambda: _add_deliveries(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
     )
 
 
-def _finished(endpoint: str, status: str, at: datetime) -> Delivery:
+def _build_finished_delivery(endpoint: str, status: str, at: datetime) -> Delivery:
     attempt = DeliveryAttempt(at, status, 5, None if status == "succeeded" else "connect")
     return builders.delivery(
         endpoint, status=status, created_at=at, completed_at=at, next_attempt_at=None, tries=1, attempts_made=1,
@@ -265,9 +265,9 @@ def _finished(endpoint: str, status: str, at: datetime) -> Delivery:
 
 async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
-    done, at = _finished(endpoint.id, "succeeded", MOMENT), MOMENT + timedelta(hours=2)
-    await _add(uow, tenant, endpoint)
-    await _deliver(uow, tenant, done)
+    done, at = _build_finished_delivery(endpoint.id, "succeeded", MOMENT), MOMENT + timedelta(hours=2)
+    await _add_endpoints(uow, tenant, endpoint)
+    await _add_deliveries(uow, tenant, done)
     async with uow.begin(tenant, CALL) as tx:
         await tx[WebhookStore].requeue(done, at)
     async with uow.begin_reading(tenant) as tx:
@@ -278,11 +278,11 @@ async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) ->
 async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint, other = builders.endpoint(), builders.endpoint()
     moments = [MOMENT + timedelta(hours=hour) for hour in range(5)]
-    failed = [_finished(endpoint.id, "failed", moment) for moment in moments]
-    fine = _finished(endpoint.id, "succeeded", moments[2])
-    elsewhere = _finished(other.id, "failed", moments[2])
-    await _add(uow, tenant, endpoint, other)
-    await _deliver(uow, tenant, *failed, fine, elsewhere)
+    failed = [_build_finished_delivery(endpoint.id, "failed", moment) for moment in moments]
+    fine = _build_finished_delivery(endpoint.id, "succeeded", moments[2])
+    elsewhere = _build_finished_delivery(other.id, "failed", moments[2])
+    await _add_endpoints(uow, tenant, endpoint, other)
+    await _add_deliveries(uow, tenant, *failed, fine, elsewhere)
     at = MOMENT + timedelta(days=1)
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[WebhookStore].recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(3, False)
@@ -303,9 +303,9 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
 
 async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
-    failed = sorted((_finished(endpoint.id, "failed", MOMENT) for _ in range(5)), key=lambda one: one.id)
-    await _add(uow, tenant, endpoint)
-    await _deliver(
+    failed = sorted((_build_finished_delivery(endpoint.id, "failed", MOMENT) for _ in range(5)), key=lambda one: one.id)
+    await _add_endpoints(uow, tenant, endpoint)
+    await _add_deliveries(
         uow, tenant, *failed, builders.delivery(endpoint.id), builders.delivery(endpoint.id, status="sending")
     )
     async with uow.begin(tenant, CALL) as tx:
@@ -322,10 +322,10 @@ async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant
 
 async def test_open_deliveries_fail(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
-    fine = _finished(endpoint.id, "succeeded", MOMENT)
+    fine = _build_finished_delivery(endpoint.id, "succeeded", MOMENT)
     waiting, sending = builders.delivery(endpoint.id), builders.delivery(endpoint.id, status="sending")
-    await _add(uow, tenant, endpoint)
-    await _deliver(uow, tenant, fine, waiting, sending)
+    await _add_endpoints(uow, tenant, endpoint)
+    await _add_deliveries(uow, tenant, fine, waiting, sending)
     at = MOMENT + timedelta(minutes=1)
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[WebhookStore].fail_open_deliveries(endpoint.id, at) == 2

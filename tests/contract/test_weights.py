@@ -7,7 +7,7 @@ from domain.events.model import FieldChange, sum_body_bytes
 from domain.kernel.bounds import CHANGES_BYTES, EVENT_BYTES
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_event_reader import END, EVERYTHING, bounds_of, ids, written
+from tests.contract.test_event_reader import END, EVERYTHING, append_events, list_ids, query_bounds
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence
 
@@ -15,13 +15,15 @@ pytestmark = pytest.mark.asyncio
 FEED = EventFilter()
 
 
-async def _filled(backend: Backend, tenant: Tenant, catalogue: str | None = None) -> list[str]:
+async def _fill_log(backend: Backend, tenant: Tenant, catalogue: str | None = None) -> list[str]:
     """Append small events, of which every third has about 100 KiB."""
     made: list[str] = []
     for number in range(60):
         text = "x" * (10 if number % 3 else 100_000)
         fields = [FieldChange("data.description", None, text)]
-        made += await written(backend, tenant, fields=fields, catalogue=catalogue, is_published=catalogue is not None)
+        made += await append_events(
+            backend, tenant, fields=fields, catalogue=catalogue, is_published=catalogue is not None
+        )
     return made
 
 
@@ -31,23 +33,23 @@ async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of
     if of_network:
         owner, catalogue, view = await backend.tenant(), new_id("cat"), LogView.network(tenant)
         await grant_licence(backend.pool, owner, catalogue, tenant.org)
-        start = (await bounds_of(backend, view.log)).end
-        made = await _filled(backend, owner, catalogue)
+        start = (await query_bounds(backend, view.log)).end
+        made = await _fill_log(backend, owner, catalogue)
         await backend.relay(owner)
     else:
-        made = await _filled(backend, tenant)
+        made = await _fill_log(backend, tenant)
     position, seen, pages = start, [], 0
     while (page := await backend.events.read_page(view, position, END, 100, ALL)).events:
         assert sum_body_bytes(page.events) < CHANGES_BYTES + EVENT_BYTES
         assert page.caught_up == (len(seen) + len(page.events) == 60)
-        seen, position, pages = seen + ids(page.events), page.position, pages + 1
+        seen, position, pages = seen + list_ids(page.events), page.position, pages + 1
     assert seen == made
     assert pages == 2
     assert len((await backend.events.read_page(view, start, END, 100, ALL, max_bytes=1)).events) == 1
 
 
 async def test_spliced_pages_end_where_the_others_do(backend: Backend, tenant: Tenant) -> None:
-    await _filled(backend, tenant)
+    await _fill_log(backend, tenant)
     page = await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 100, FEED)
     splice = await backend.events.read_joined(tenant, BEGINNING, END, 100, FEED)
     assert (splice.count, splice.position) == (len(page.events), page.position)
@@ -59,9 +61,9 @@ async def test_spliced_pages_end_where_the_others_do(backend: Backend, tenant: T
 
 
 async def test_the_newest_end_by_bytes(backend: Backend, tenant: Tenant) -> None:
-    made = await _filled(backend, tenant)
+    made = await _fill_log(backend, tenant)
     found = await backend.events.read_recent(LogView.own(tenant), EVERYTHING, 100, FEED)
     assert sum_body_bytes(found.events) < CHANGES_BYTES + EVENT_BYTES
-    assert ids(found.events) == made[::-1][: len(found.events)]
+    assert list_ids(found.events) == made[::-1][: len(found.events)]
     assert found.position == found.events[-1].position
     assert 10 < len(found.events) < 60

@@ -25,7 +25,7 @@ import pytest
 
 from tests.flows.feeds import build_catalogue, build_record
 from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[2]
@@ -183,7 +183,7 @@ def front(
     environment = {"JOINERY_BASE_URL": f"https://{NAME}:{place.port}", "JOINERY_TRUSTED_PROXIES": "127.0.0.1"}
     if name == "caddy":
         environment["JOINERY_DRAIN_SECONDS"] = "3"
-    stage = ServiceProcesses(asyncio.run(fresh_database(f"proxy_{name}")), folder, environment)
+    stage = ServiceProcesses(asyncio.run(create_database(f"proxy_{name}")), folder, environment)
     with (folder / "proxy.log").open("wb") as log:
         proxy = subprocess.Popen(PROXIES[name](place), stdout=log, stderr=log)
     try:

@@ -17,7 +17,7 @@ from entrypoints.demo.feeds import create_application
 from tests.docs.commands import ROOT
 from tests.flows.api_client import ApiClient
 from tests.flows.service_processes import ServiceProcesses, free_port
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.oauth_apps import create_apps
 
 CURL = r"""#!/bin/sh
@@ -95,7 +95,7 @@ def start_server(home: Path) -> Server:
     receiver_port, shop, unused = int(receiver.server_address[1]), free_port(), free_port()
     serve_shop(shop)
     allowed = {"JOINERY_ALLOW_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in (receiver_port, shop, unused))}
-    stage = ServiceProcesses(asyncio.run(fresh_database("docs")), home, dict(allowed))
+    stage = ServiceProcesses(asyncio.run(create_database("docs")), home, dict(allowed))
     stage.env |= allowed
     stage.start("worker")
     stage.start_api()

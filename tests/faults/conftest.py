@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.flows.service_processes import ServiceProcesses, Tenancy
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 CRASH_POINTS = ("-m", "tests.faults.crash_points")
 
@@ -39,7 +39,7 @@ class FaultServices:
 @pytest.fixture(scope="session")
 def fault_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServices]:
     """Run the service processes."""
-    services = ServiceProcesses(asyncio.run(fresh_database("faults")), tmp_path_factory.mktemp("faults"))
+    services = ServiceProcesses(asyncio.run(create_database("faults")), tmp_path_factory.mktemp("faults"))
     try:
         patient = services.start("patient", (*CRASH_POINTS, "worker"))
         services.start_api()

@@ -22,7 +22,7 @@ from entrypoints.up.directory import read_run_file
 from tests.flows.api_client import ApiClient
 from tests.flows.feeds import build_catalogue, build_record
 from tests.flows.service_processes import ROOT, free_port, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.forkserver import run_joinery
 
 pytestmark = pytest.mark.soak
@@ -210,7 +210,7 @@ def _assert_protected(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
 
 def test_backup_and_restore_on_configured_servers(backed_up_service: dict[str, Any], home: Path) -> None:
     env = {
-        "JOINERY_DATABASE_URL": asyncio.run(fresh_database("Restored-To", migrated=False)),
+        "JOINERY_DATABASE_URL": asyncio.run(create_database("Restored-To", migrated=False)),
         "JOINERY_OBJECTS_URL": (home / "own objects").as_uri(),
         "JOINERY_SECRET": backed_up_service["secret"],
     }

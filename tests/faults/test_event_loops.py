@@ -16,7 +16,7 @@ import pytest
 from tests.connectors.test_hostile_workbooks import HEAD, build_sheet, build_workbook
 from tests.flows.feeds import FeedServer, serve_feeds
 from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.pauses import monitor_pauses
 
 PAUSE, TIMES = 0.6, 10
@@ -45,7 +45,7 @@ MANY_CELLS = build_workbook(
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Run an API on a separate database."""
-    processes = ServiceProcesses(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
+    processes = ServiceProcesses(asyncio.run(create_database("loops")), tmp_path_factory.mktemp("loops"))
     try:
         processes.start_api()
         yield processes

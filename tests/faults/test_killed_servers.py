@@ -20,7 +20,7 @@ from tests.faults.conftest import CRASH_POINTS, FaultServices
 from tests.faults.states import load_state
 from tests.flows.feeds import build_catalogue, build_record
 from tests.flows.service_processes import ServiceProcesses, free_port, is_stopped, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 FEED = build_catalogue(500)
 
@@ -82,7 +82,7 @@ def test_valkey_is_flushed_and_killed_during_a_run(home: Path) -> None:
     """The queue only wakes workers; jobs are stored in the database."""
     server = Valkey(home)
     process = asyncio.run(server.start())
-    services = ServiceProcesses(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
+    services = ServiceProcesses(asyncio.run(create_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
         services.start("scheduler")
         services.start("worker", (*CRASH_POINTS, "worker"))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.conftest import CRASH_POINTS
 from tests.flows.service_processes import ServiceProcesses, Tenancy
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.console_browser import ConsoleBrowser, create_session
 
 FEED = b"SKU,Product Name,Width (cm),Price,Qty\n" + b"".join(
@@ -27,7 +27,7 @@ CONNECTING = (
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Create a database without processes."""
-    processes = ServiceProcesses(asyncio.run(fresh_database("connecting")), tmp_path_factory.mktemp("connecting"))
+    processes = ServiceProcesses(asyncio.run(create_database("connecting")), tmp_path_factory.mktemp("connecting"))
     try:
         yield processes
     finally:

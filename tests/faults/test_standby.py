@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from tests.flows.service_processes import ServiceProcesses, wait_until
-from tests.postgres.databases import fresh_database
-from tests.postgres.vacuuming import kept_back
+from tests.postgres.databases import create_database
+from tests.postgres.vacuuming import count_unremovable_rows
 
 _LEADS = "leadership acquired"
 _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'joinery%%'"
@@ -21,7 +21,7 @@ _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND applicatio
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Run all processes and a standby scheduler."""
-    processes = ServiceProcesses(asyncio.run(fresh_database("standby")), tmp_path)
+    processes = ServiceProcesses(asyncio.run(create_database("standby")), tmp_path)
     try:
         processes.start("worker")
         processes.start("webhooks", ("-m", "entrypoints.cli.main", "worker", "--for", "webhooks"))
@@ -74,4 +74,4 @@ def _holds_no_snapshot(services: ServiceProcesses) -> bool:
 
 async def _count_dead_rows(address: str) -> int:
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-        return await kept_back(owner)
+        return await count_unremovable_rows(owner)

@@ -15,7 +15,7 @@ from domain.kernel.clock import MAX_OFFSET
 from tests.flows.api_client import ApiClient
 from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
 from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.webhook_endpoints import create_endpoint, run_receiver
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
@@ -45,7 +45,7 @@ def start_with_clock(
 @contextmanager
 def create_services(home: Path) -> Iterator[ServiceProcesses]:
     """Create a database with the purge time of a service that ran until now."""
-    services = ServiceProcesses(asyncio.run(fresh_database("wrong_clocks")), home)
+    services = ServiceProcesses(asyncio.run(create_database("wrong_clocks")), home)
     try:
         yield services
     finally:

@@ -7,13 +7,13 @@ import pytest
 
 from tests.flows.feeds import FeedServer, serve_feeds
 from tests.flows.service_processes import ServiceProcesses, Tenancy
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Run the service processes."""
-    processes = ServiceProcesses(asyncio.run(fresh_database("flows")), tmp_path_factory.mktemp("services"))
+    processes = ServiceProcesses(asyncio.run(create_database("flows")), tmp_path_factory.mktemp("services"))
     try:
         processes.start("worker")
         processes.start_api()

@@ -34,7 +34,7 @@ from tests.flows.service_processes import FEEDS, ROOT
 from tests.http.client import Client
 from tests.support.postgres import database
 from tests.support.services import create_run_handler
-from tests.tenancy.world import World, serving
+from tests.tenancy.world import ServedApplication, serve_application
 
 BOUNDS = HttpBounds(
     total_seconds=5, connect_seconds=2, response_seconds=1, idle_seconds=1, max_received_bytes=MIB, max_body_bytes=2 * MIB,
@@ -47,7 +47,7 @@ LIMITS = Limits(snapshot_bytes=2 * MIB, unpacked_bytes=8 * MIB, columns=150, fet
 class InProcessService:
     """Client of one organisation, and a worker that processes jobs on request."""
 
-    world: World
+    world: ServedApplication
     client: Client
     tenant: Tenant
 
@@ -140,6 +140,6 @@ async def open_service(folder: Path, **env: str) -> AsyncIterator[InProcessServi
         readers = create_feed_readers(container[Settings], container[Codec], LIMITS)
         container[FeedReaderFactory] = readers
 
-    async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS, **env) as world:
-        tenant = Tenant((await world.organisation()).id, True)
-        yield InProcessService(world, await world.client(tenant), tenant)
+    async with http, serve_application(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS, **env) as world:
+        tenant = Tenant((await world.create_organisation()).id, True)
+        yield InProcessService(world, await world.create_client(tenant), tenant)

@@ -26,8 +26,8 @@ from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.http.streams import Reader
-from tests.postgres.databases import fresh_database
-from tests.postgres.test_positions import Writers
+from tests.postgres.databases import create_database
+from tests.postgres.test_positions import EventWriters
 from tests.support import builders
 
 SECONDS = 4.0
@@ -136,14 +136,14 @@ def test_every_reader_sees_every_event_once_and_in_order(services: ServiceProces
         async with container[UnitOfWork].begin(fjord.tenant, builders.CALL) as tx:
             for source in sources:
                 await tx[SourceStore].add(source)
-        writers = Writers(container[UnitOfWork], fjord.tenant, [source.id for source in sources])
+        writers = EventWriters(container[UnitOfWork], fjord.tenant, [source.id for source in sources])
         done, until = asyncio.Event(), asyncio.get_running_loop().time() + SECONDS
         headers = {"Authorization": f"Bearer {fjord.api.secret}"}
         timeout = aiohttp.ClientTimeout(total=100)
         async with aiohttp.ClientSession(f"http://127.0.0.1:{services.port}", headers=headers, timeout=timeout) as http:
 
             def total() -> int:
-                return writers.committed
+                return writers.committed_count
 
             async def finish() -> None:
                 await asyncio.gather(*(writers.write(seed, until) for seed in range(8)))
@@ -154,12 +154,12 @@ def test_every_reader_sees_every_event_once_and_in_order(services: ServiceProces
             reading = [follow_by_polling(http, done, total) for _ in range(READERS)]
             reading += [follow_by_stream(http, done, total) for _ in range(READERS)]
             _, *found = await asyncio.gather(finish(), *reading)
-        assert writers.committed > 100 and writers.undone > 0
+        assert writers.committed_count > 100 and writers.rolled_back_count > 0
         stored = services.fetch_rows(
             "SELECT subject, version FROM events WHERE org = %(org)s AND livemode ORDER BY position",
             org=fjord.tenant.org,
         )
-        assert len(stored) == writers.committed
+        assert len(stored) == writers.committed_count
         assert all(seen == stored for seen in found)
 
     run_with_dependencies(services, work)
@@ -260,7 +260,7 @@ def test_the_standard_eventsource_resumes_after_disconnects(
 @pytest.fixture
 def separate_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Run service processes that the test stops."""
-    processes = ServiceProcesses(asyncio.run(fresh_database("stopping")), tmp_path)
+    processes = ServiceProcesses(asyncio.run(create_database("stopping")), tmp_path)
     try:
         yield processes
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.flows.service_processes import ServiceProcesses, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 MAKER = b"Item No.,Product Name,Price\nA-1,Halden oak dining table 180 cm,899\nA-2,Halden oak bench 140 cm,249\nA-3,Merrow walnut sideboard,640\n"
 SHOP = b'Item No.,Product Name,Price\nB-1,"Dining table HALDEN, oak",879\nB-2,"Bench HALDEN, oak",259\nB-3,Sorrel lamp,99\n'
@@ -23,7 +23,7 @@ def test_a_worker_sends_open_pairs_to_the_model(tmp_path: Path) -> None:
     answers = [_scripted_answer("ining table", "oak", "oak"), _scripted_answer("ench", "never written", "oak")]
     script.write_text(json.dumps({"answers": answers}), "utf-8")
     services = ServiceProcesses(
-        asyncio.run(fresh_database("judging")), tmp_path, {"JOINERY_MODELS": f"scripted://{script}"}
+        asyncio.run(create_database("judging")), tmp_path, {"JOINERY_MODELS": f"scripted://{script}"}
     )
     try:
         services.start("worker")

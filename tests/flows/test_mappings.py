@@ -152,9 +152,9 @@ async def test_another_organisation_and_mode_see_and_learn_nothing(service: InPr
     source, id = await _create_source_with_mapping(service)
     await _confirm_mapping(service, id, *EDITS)
     await service.process_lane(source)
-    organisation = (await service.world.organisation()).id
+    organisation = (await service.world.create_organisation()).id
     for tenant in (Tenant(organisation, True), Tenant(service.tenant.org, False)):
-        outsider = InProcessService(service.world, await service.world.client(tenant), tenant)
+        outsider = InProcessService(service.world, await service.world.create_client(tenant), tenant)
         assert (await outsider.client.get(f"/v1/mappings/{id}")).status == 404
         assert (await outsider.client.get(f"/v1/sources/{source}/mappings")).status == 404
         assert (await _confirm_mapping(outsider, id)).status == 404

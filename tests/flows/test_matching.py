@@ -11,7 +11,7 @@ from benchmarks.generated_furniture import generate_items, render_for_maker, ren
 from benchmarks.match_stage import HEADERS, build_item_row
 from tests.flows.feeds import FeedServer, build_csv
 from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 COUNT = 700
 _PAIRS = """
@@ -26,7 +26,7 @@ _OPEN = "SELECT count(*) FROM jobs WHERE org = %(org)s AND kind = 'matching.matc
 @pytest.fixture(scope="module")
 def services_without_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
     """Run service processes without a worker."""
-    processes = ServiceProcesses(asyncio.run(fresh_database("matching")), tmp_path_factory.mktemp("matching"))
+    processes = ServiceProcesses(asyncio.run(create_database("matching")), tmp_path_factory.mktemp("matching"))
     try:
         processes.start_api()
         yield processes

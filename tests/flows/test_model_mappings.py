@@ -9,7 +9,7 @@ import pytest
 
 from tests.flows.in_process_service import InProcessService, open_service
 from tests.flows.service_processes import ServiceProcesses, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.providers import KEY, provider
 
 HEAD = "Item No.,Product Name,Zorbvane\n"
@@ -37,7 +37,7 @@ def test_a_worker_queries_the_model(tmp_path: Path) -> None:
         2, "materials", contains=["Zorbvane", "oak"], usage={"input_tokens": 310, "output_tokens": 12}
     )
     services = ServiceProcesses(
-        asyncio.run(fresh_database("models")), tmp_path, {"JOINERY_MODELS": _read_script(tmp_path, scripted)}
+        asyncio.run(create_database("models")), tmp_path, {"JOINERY_MODELS": _read_script(tmp_path, scripted)}
     )
     try:
         services.start("worker")

@@ -18,7 +18,7 @@ import pytest
 from tests.flows.api_client import ApiClient
 from tests.flows.feeds import build_record
 from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.releases import extract_last_release
 
 RATE = 24
@@ -119,7 +119,7 @@ class RequestLoad:
 
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    processes = ServiceProcesses(asyncio.run(fresh_database("rolling", migrated=False)), tmp_path)
+    processes = ServiceProcesses(asyncio.run(create_database("rolling", migrated=False)), tmp_path)
     yield processes
     processes.stop()
 

@@ -15,19 +15,19 @@ from adapters.postgres.schema_migrations import load_migrations, migrate
 from tests.flows.api_client import ApiClient
 from tests.flows.feeds import build_record
 from tests.flows.service_processes import ROOT, ServiceProcesses, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 
 @pytest.fixture
 def services_on_empty_schema(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    services = ServiceProcesses(asyncio.run(fresh_database("schema_empty", migrated=False)), tmp_path)
+    services = ServiceProcesses(asyncio.run(create_database("schema_empty", migrated=False)), tmp_path)
     yield services
     services.stop()
 
 
 @pytest.fixture
 def migrated_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
-    services = ServiceProcesses(asyncio.run(fresh_database("schema_newer")), tmp_path)
+    services = ServiceProcesses(asyncio.run(create_database("schema_newer")), tmp_path)
     yield services
     services.stop()
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.flows.service_processes import ServiceProcesses, wait_until
 from tests.flows.test_slow_connections import measure_slowest_read, read_status_line
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.console_browser import COOKIE, Tab, create_session
 
 SENDERS, ORGANISATIONS = 200, 20
@@ -27,7 +27,7 @@ PLACE = "/console/sources/new/file"
 def spooling_services(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Run an API with its own work folder, which does not exist yet."""
     work = tmp_path / "deep" / "work"
-    services = ServiceProcesses(asyncio.run(fresh_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
+    services = ServiceProcesses(asyncio.run(create_database("slow_forms")), tmp_path, {"JOINERY_WORK_DIR": str(work)})
     try:
         services.start_api()
         yield services

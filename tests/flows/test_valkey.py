@@ -13,7 +13,7 @@ import pytest
 from entrypoints.up.servers import Valkey
 from tests.flows.feeds import FeedServer, build_catalogue, build_record
 from tests.flows.service_processes import ServiceProcesses, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def complete_services() -> Iterator[ServiceProcesses]:
     home = Path(tempfile.mkdtemp(prefix="jv", dir="/tmp"))
     server = Valkey(home)
     asyncio.run(server.start())
-    services = ServiceProcesses(asyncio.run(fresh_database("whole")), home, {"JOINERY_REDIS_URL": server.build_url()})
+    services = ServiceProcesses(asyncio.run(create_database("whole")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
         for name in ("scheduler", "worker"):
             services.start(name)

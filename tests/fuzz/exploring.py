@@ -27,7 +27,7 @@ class Effort:
     seconds: float | None = None
 
 
-def efforts(examples: int, parts: int) -> pytest.MarkDecorator:
+def parametrize_effort(examples: int, parts: int) -> pytest.MarkDecorator:
     """Parametrise a test with its short form and, marked `fuzz`, its long form; `parts` tests share the time."""
     seconds = SECONDS / parts
     marks = [pytest.mark.fuzz, pytest.mark.timeout(seconds + PATIENCE)]
@@ -35,17 +35,17 @@ def efforts(examples: int, parts: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("effort", [pytest.param(Effort(examples), id="short"), long])
 
 
-def explore(effort: Effort, check: Callable[..., None], *strategies: SearchStrategy[Any]) -> None:
+def check_examples(effort: Effort, check: Callable[..., None], *strategies: SearchStrategy[Any]) -> None:
     """Check examples of the strategies; a failure is minimised and reported with a seed."""
     if effort.seconds is None:
-        _tried(effort, check, strategies, fixed=True)
+        _run_examples(effort, check, strategies, fixed=True)
         return
     until = time.monotonic() + effort.seconds
     while time.monotonic() < until:
-        _tried(effort, check, strategies, fixed=False)
+        _run_examples(effort, check, strategies, fixed=False)
 
 
-def _tried(
+def _run_examples(
     effort: Effort, check: Callable[..., None], strategies: tuple[SearchStrategy[Any], ...], *, fixed: bool
 ) -> None:
     def example(values: tuple[Any, ...]) -> None:

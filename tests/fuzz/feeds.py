@@ -49,12 +49,12 @@ SHOP = {
 }  # fmt: skip
 
 
-def _delimited(delimiter: str) -> bytes:
+def _build_delimited(delimiter: str) -> bytes:
     quoted = [[f'"{cell}"'.replace('"s', '""s').replace('d"', 'd""') for cell in row] for row in ROWS]
     return "\r\n".join(delimiter.join(row) for row in [HEADERS, *quoted]).encode()
 
 
-def _xml() -> bytes:
+def _build_xml() -> bytes:
     items = "".join(
         "<item id='1'>" + "".join(f"<g:{tag}>{value}</g:{tag}>" for tag, value in cells) + "</item>"
         for cells in (
@@ -67,7 +67,7 @@ def _xml() -> bytes:
     )
 
 
-def _cells(row: Sequence[str], number: int) -> str:
+def _build_cells(row: Sequence[str], number: int) -> str:
     cells = "".join(
         f'<c r="{chr(65 + at)}{number}" t="inlineStr"><is><t>{cell.replace("<", "&lt;")}</t></is></c>'
         for at, cell in enumerate(row)
@@ -75,7 +75,7 @@ def _cells(row: Sequence[str], number: int) -> str:
     return f'<row r="{number}">{cells}</row>'
 
 
-_SHEET = build_sheet("".join(_cells(row, number) for number, row in enumerate([HEADERS, *ROWS], start=1)))
+_SHEET = build_sheet("".join(_build_cells(row, number) for number, row in enumerate([HEADERS, *ROWS], start=1)))
 _SHARED = '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>SKU</t></si><si><t>Qty</t></si></sst>'
 _SHARING = build_sheet(
     '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c></row>'
@@ -83,7 +83,7 @@ _SHARING = build_sheet(
 )
 
 
-def parts_of(archive: bytes) -> list[tuple[str, bytes]]:
+def list_parts(archive: bytes) -> list[tuple[str, bytes]]:
     """Return the parts of a zip archive."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         return [(entry.filename, opened.read(entry)) for entry in opened.infolist()]
@@ -93,12 +93,12 @@ WORKBOOKS = (build_workbook(_SHEET), build_workbook(_SHARING, sharedStrings=_SHA
 MERCHANT = RSS.format(build_item() * 3)
 OPEN_DOCUMENT = build_archive({"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": "<a/>"})
 SEEDS: dict[str, tuple[bytes, ...]] = {
-    "csv": (_delimited(","), _delimited(";"), _delimited(",").decode().encode("utf-16")),
-    "tsv": (_delimited("\t"), _delimited("|")),
+    "csv": (_build_delimited(","), _build_delimited(";"), _build_delimited(",").decode().encode("utf-16")),
+    "tsv": (_build_delimited("\t"), _build_delimited("|")),
     "json": (json.dumps(RECORDS).encode(), json.dumps({"data": {"items": RECORDS}}, indent=1).encode()),
     "jsonl": (b"\n".join(json.dumps(record).encode() for record in RECORDS),),
     "shop": (json.dumps(SHOP).encode(), b"\n".join([json.dumps(SHOP).encode()] * 2)),
-    "xml": (_xml(),),
+    "xml": (_build_xml(),),
     "xlsx": WORKBOOKS,
     "ods": (OPEN_DOCUMENT, build_ods({"A": [HEADERS, *ROWS]})),
     "xls": (build_xls({"A": [HEADERS, *ROWS], "B": [HEADERS, *ROWS]}),),
@@ -122,8 +122,8 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         ),
     ),
     "big": (json.dumps({"kind": "products", "page": {"data": [BIG]}}).encode(),),
-    "zip": (build_archive({"feed.csv": _delimited(",")}),),
-    "gzip": (gzip.compress(_delimited(",")),),
+    "zip": (build_archive({"feed.csv": _build_delimited(",")}),),
+    "gzip": (gzip.compress(_build_delimited(",")),),
 }
 TOKENS: dict[str, tuple[bytes, ...]] = {
     "text": (
@@ -164,42 +164,42 @@ _FAMILY = {
     "xml": "xml",
 }
 FORMATS = tuple(SEEDS)
-MOST = 400_000
+MAX_BYTES = 400_000
 """Bytes of a mutated file."""
 
 
 @dataclass(frozen=True)
-class Change:
+class Mutation:
     """Mutation of up to `length` bytes at a relative place between 0 and 1: cut, repeated or replaced."""
 
-    deed: str
+    action: str
     place: float
     length: int
     token: bytes
     times: int
 
-    def done(self, content: bytes) -> bytes:
+    def apply(self, content: bytes) -> bytes:
         """Return the mutated bytes."""
         at = int(self.place * len(content))
         piece = content[at : at + self.length]
-        match self.deed:
+        match self.action:
             case "cut":
                 return content[:at] + content[at + self.length :]
             case "end":
                 return content[:at]
             case "repeat":
-                return content[:at] + (piece * self.times)[:MOST] + content[at:]
+                return content[:at] + (piece * self.times)[:MAX_BYTES] + content[at:]
             case "replace":
                 return content[:at] + self.token + content[at + len(self.token) :]
             case "move":
                 return piece + content[:at] + content[at + self.length :]
-        return content[:at] + (self.token * self.times)[:MOST] + content[at:]
+        return content[:at] + (self.token * self.times)[:MAX_BYTES] + content[at:]
 
 
-def _changes(family: str) -> st.SearchStrategy[list[Change]]:
+def _build_mutations(family: str) -> st.SearchStrategy[list[Mutation]]:
     tokens = TOKENS[family] + (TOKENS["text"] if family != "zip" else ())
     change = st.builds(
-        Change,
+        Mutation,
         st.sampled_from(["insert", "insert", "replace", "repeat", "cut", "move", "end"]),
         st.floats(0, 1),
         st.sampled_from([1, 2, 4, 10, 40, 200, 2000]),
@@ -210,39 +210,39 @@ def _changes(family: str) -> st.SearchStrategy[list[Change]]:
 
 
 @dataclass(frozen=True)
-class Broken:
+class MutatedFile:
     """Seed file and its mutations: of parts of an archive first (by number), then of the bytes."""
 
     format: str
     seed: bytes = field(repr=False)
-    parts: Sequence[tuple[int, list[Change]]]
-    changes: list[Change]
+    parts: Sequence[tuple[int, list[Mutation]]]
+    changes: list[Mutation]
 
     @property
     def content(self) -> bytes:
         """Mutated content of the file."""
-        content = _with_parts(self.seed, self.parts) if self.parts else self.seed
+        content = _mutate_parts(self.seed, self.parts) if self.parts else self.seed
         for change in self.changes:
-            content = change.done(content)[:MOST]
+            content = change.apply(content)[:MAX_BYTES]
         return content or b" "
 
 
-def _with_parts(archive: bytes, changed: Sequence[tuple[int, list[Change]]]) -> bytes:
-    parts = parts_of(archive)
+def _mutate_parts(archive: bytes, changed: Sequence[tuple[int, list[Mutation]]]) -> bytes:
+    parts = list_parts(archive)
     for number, changes in changed:
         name, content = parts[number % len(parts)]
         for change in changes:
-            content = change.done(content)[:MOST]
+            content = change.apply(content)[:MAX_BYTES]
         parts[number % len(parts)] = (name, content)
     return build_archive(dict(parts))
 
 
-def broken(format: str) -> st.SearchStrategy[Broken]:
+def build_files(format: str) -> st.SearchStrategy[MutatedFile]:
     """Return a strategy of files of that format with up to five mutations."""
     seeds = st.sampled_from(SEEDS[format])
     if format not in ("xlsx", "ods", "zip", "xlsb"):
         family = _FAMILY.get(format, "zip")
-        return st.builds(Broken, st.just(format), seeds, st.just(()), _changes(family))
-    inside = st.lists(st.tuples(st.integers(0, 9), _changes("xml")), min_size=1, max_size=3)
-    parts = st.builds(Broken, st.just(format), seeds, inside, st.just([]))
-    return st.one_of(parts, parts, st.builds(Broken, st.just(format), seeds, st.just(()), _changes("zip")))
+        return st.builds(MutatedFile, st.just(format), seeds, st.just(()), _build_mutations(family))
+    inside = st.lists(st.tuples(st.integers(0, 9), _build_mutations("xml")), min_size=1, max_size=3)
+    parts = st.builds(MutatedFile, st.just(format), seeds, inside, st.just([]))
+    return st.one_of(parts, parts, st.builds(MutatedFile, st.just(format), seeds, st.just(()), _build_mutations("zip")))

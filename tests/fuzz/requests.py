@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from tests.fuzz.values import HOSTILE, mutated, of_schema
+from tests.fuzz.values import HOSTILE, build_values, mutate
 
 Json = dict[str, Any]
 DIGITS = "0" * 22
@@ -36,7 +36,7 @@ _KEYS = count(1)
 
 
 @dataclass(frozen=True)
-class Sent:
+class FuzzRequest:
     """Request as bytes; `path` and `query` as in the request line."""
 
     operation: str
@@ -48,7 +48,7 @@ class Sent:
     surplus: int = 0
     """How many bytes more than there are Content-Length claims."""
 
-    def raw(self, secret: str) -> bytes:
+    def encode(self, secret: str) -> bytes:
         """Return the request with that credential."""
         target = self.path + (b"?" + self.query if self.query else b"")
         lines = [self.method.encode() + b" " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close"]
@@ -64,7 +64,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Got:
+class FuzzResponse:
     """Response; of a stream the head and the data that arrives at once."""
 
     status: int
@@ -76,25 +76,25 @@ class Got:
         return json.loads(self.body)
 
 
-def exchange(port: int, sent: Sent, secret: str) -> Got | None:
+def send_request(port: int, request: FuzzRequest, secret: str) -> FuzzResponse | None:
     """Send the request on a new connection; return None if the server closed it without a response."""
     with socket.create_connection(("127.0.0.1", port), timeout=40) as line:
         try:
-            line.sendall(sent.raw(secret))
-            line.shutdown(socket.SHUT_WR) if sent.surplus > 0 else None
+            line.sendall(request.encode(secret))
+            line.shutdown(socket.SHUT_WR) if request.surplus > 0 else None
         except OSError:
             pass  # the server responded and closed before the whole request was sent
-        answer = http.client.HTTPResponse(line, method=sent.method)
+        answer = http.client.HTTPResponse(line, method=request.method)
         try:
             answer.begin()
             named = {name.lower(): value for name, value in answer.getheaders()}
             body = b"" if named.get("content-type", "").startswith("text/event-stream") else answer.read()
         except (ConnectionError, http.client.RemoteDisconnected):
             return None
-        return Got(answer.status, named, body)
+        return FuzzResponse(answer.status, named, body)
 
 
-class Described:
+class RequestGenerator:
     """Generator of requests from the OpenAPI document."""
 
     def __init__(self, document: Json, ids: Mapping[str, Sequence[str]]) -> None:
@@ -102,36 +102,36 @@ class Described:
         self.document, self._ids = document, ids
         self._others = [one for known in ids.values() for one in known]
 
-    def operations(self) -> list[tuple[str, str, str]]:
+    def list_operations(self) -> list[tuple[str, str, str]]:
         """Return ID, method and path of every operation."""
         paths = self.document["paths"]
         return [
             (row["operationId"], method.upper(), path) for path, item in paths.items() for method, row in item.items()
         ]
 
-    def requests(self, method: str, path: str) -> st.SearchStrategy[Sent]:
+    def build_requests(self, method: str, path: str) -> st.SearchStrategy[FuzzRequest]:
         """Return requests that are valid, have one arbitrary part, or have arbitrary parts only."""
         wild = [frozenset[str](), *(frozenset({part}) for part in sorted(PARTS)), PARTS]
-        return st.one_of([self._sent(method, path, parts) for parts in wild])
+        return st.one_of([self._build_request(method, path, parts) for parts in wild])
 
-    def _sent(self, method: str, path: str, wild: frozenset[str]) -> st.SearchStrategy[Sent]:
+    def _build_request(self, method: str, path: str, wild: frozenset[str]) -> st.SearchStrategy[FuzzRequest]:
         row = self.document["paths"][path][method.lower()]
-        parameters = [self._resolved(parameter) for parameter in row["parameters"]]
+        parameters = [self._resolve(parameter) for parameter in row["parameters"]]
         of = {where: [one for one in parameters if one["in"] == where] for where in ("path", "query", "header")}
         return st.builds(
-            lambda made, query, headers, content, surplus: Sent(
+            lambda made, query, headers, content, surplus: FuzzRequest(
                 row["operationId"], method, made, query, [*headers, *content[0]], content[1], surplus
             ),
-            self._path(path, of["path"], "path" in wild),
-            self._query(of["query"]) if "query" in wild else self._good_query(of["query"]),
-            self._headers(of["header"]) if "headers" in wild else self._good_headers(of["header"]),
-            self._body(row, "body" in wild),
+            self._build_path(path, of["path"], "path" in wild),
+            self._build_query(of["query"]) if "query" in wild else self._build_valid_query(of["query"]),
+            self._build_headers(of["header"]) if "headers" in wild else self._build_valid_headers(of["header"]),
+            self._build_body(row, "body" in wild),
             st.sampled_from([0] * 30 + [1, -1]) if "body" in wild and "requestBody" in row else st.just(0),
         )
 
-    def _good_query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
+    def _build_valid_query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
         known = {
-            one["name"]: self._known(one["schema"]).map(_quoted)
+            one["name"]: self._build_known_values(one["schema"]).map(_quote)
             for one in parameters
             if one["name"] != "wait" and one["schema"].get("format") != "cursor"
         }
@@ -139,7 +139,7 @@ class Described:
             lambda values: b"&".join(name.encode() + b"=" + value for name, value in list(values.items())[:3])
         )
 
-    def _good_headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
+    def _build_valid_headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
         made: list[tuple[bytes, bytes]] = []
         for parameter in parameters:
             if parameter["name"] == "If-Match":
@@ -150,25 +150,28 @@ class Described:
         tried = [[], [], [(b"Service-Dry-Run", b"true")], [(b"Service-Dry-Run", b"explain")]] if dry else [[]]
         return st.sampled_from(tried).map(lambda more: made + more)
 
-    def _resolved(self, parameter: Json) -> Json:
+    def _resolve(self, parameter: Json) -> Json:
         if "$ref" in parameter:
             found: Json = self.document["components"]["parameters"][parameter["$ref"].rpartition("/")[2]]
             return found
         return parameter
 
-    def _known(self, schema: Json) -> st.SearchStrategy[str]:
+    def _build_known_values(self, schema: Json) -> st.SearchStrategy[str]:
         """Return IDs of the kind that the schema requires, or another value that it allows."""
         prefix = str(schema.get("pattern", "")).lstrip("^").partition("_")[0]
         known = self._ids.get(prefix)
-        return st.sampled_from([*known, *known, f"{prefix}_{DIGITS}"]) if known else of_schema(schema).map(_as_text)
+        return st.sampled_from([*known, *known, f"{prefix}_{DIGITS}"]) if known else build_values(schema).map(_format)
 
-    def _path(self, path: str, parameters: list[Json], wild: bool) -> st.SearchStrategy[bytes]:
+    def _build_path(self, path: str, parameters: list[Json], wild: bool) -> st.SearchStrategy[bytes]:
         anything = st.one_of(
-            st.sampled_from(ODD).map(_quoted),
+            st.sampled_from(ODD).map(_quote),
             st.sampled_from(ODD_BYTES),
             st.sampled_from(self._others).map(str.encode),
         )
-        parts = [anything if wild else self._known(parameter["schema"]).map(str.encode) for parameter in parameters]
+        parts = [
+            anything if wild else self._build_known_values(parameter["schema"]).map(str.encode)
+            for parameter in parameters
+        ]
         names = [parameter["name"] for parameter in parameters]
 
         def made(values: tuple[bytes, ...]) -> bytes:
@@ -179,15 +182,15 @@ class Described:
 
         return st.tuples(*parts).map(made)
 
-    def _query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
+    def _build_query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
         if not parameters:
             return st.sampled_from([b""] * 8 + [b"a=1", b"limit=1", b"&", b"\xff"])
         named = {parameter["name"]: parameter["schema"] for parameter in parameters}
         pairs = []
         for name, schema in named.items():
-            known = st.sampled_from(["0", "1", "x"]) if name == "wait" else self._known(schema)
-            odd = st.sampled_from(ODD).map(_quoted) if name != "wait" else st.just(b"-1")
-            value = st.one_of(known.map(_quoted), known.map(_quoted), odd, st.sampled_from(ODD_BYTES[:20]))
+            known = st.sampled_from(["0", "1", "x"]) if name == "wait" else self._build_known_values(schema)
+            odd = st.sampled_from(ODD).map(_quote) if name != "wait" else st.just(b"-1")
+            value = st.one_of(known.map(_quote), known.map(_quote), odd, st.sampled_from(ODD_BYTES[:20]))
             pairs.append(value.map(lambda text, name=name: name.encode() + b"=" + text))  # type: ignore[misc]
         wild = st.sampled_from(ODD_BYTES).map(lambda text: text.replace(b" ", b"+"))
         return (
@@ -196,11 +199,11 @@ class Described:
             .map(lambda text: text.replace(b" ", b"%20"))
         )
 
-    def _headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
+    def _build_headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
         made = []
         for parameter in parameters:
             name, schema = parameter["name"].encode(), parameter["schema"]
-            good = of_schema(schema).map(lambda value: str(value).encode("ascii", "ignore"))
+            good = build_values(schema).map(lambda value: str(value).encode("ascii", "ignore"))
             if name == b"If-Match":
                 good = st.sampled_from([b"*", b'"1-x"', b'"2-y"'])
             if name == b"Idempotency-Key":
@@ -224,38 +227,38 @@ class Described:
         extra = st.lists(st.tuples(odd, st.sampled_from(ODD_BYTES)), max_size=1)
         return st.tuples(*made, extra).map(lambda lists: [pair for pairs in lists for pair in pairs])
 
-    def _body(self, row: Json, wild: bool) -> st.SearchStrategy[tuple[list[tuple[bytes, bytes]], bytes | None]]:
+    def _build_body(self, row: Json, wild: bool) -> st.SearchStrategy[tuple[list[tuple[bytes, bytes]], bytes | None]]:
         typed = st.just([(b"Content-Type", b"application/json")])
         media = row.get("requestBody", {}).get("content", {}).get("application/json")
         if media is None:
             junk = st.sampled_from([b"{}", b"[]", b"\xff", b"null", b" ", b"[" * 40_000])
             return st.tuples(typed, junk if wild else st.none())
-        good = st.one_of(of_schema(media["schema"]), st.just(media["examples"]["usual"]["value"]))
+        good = st.one_of(build_values(media["schema"]), st.just(media["examples"]["usual"]["value"]))
         if not wild:
-            return st.tuples(typed, good.map(_encoded))
-        broken = st.tuples(good.map(_encoded), st.floats(0, 1), st.sampled_from(_BROKEN))
+            return st.tuples(typed, good.map(_encode))
+        broken = st.tuples(good.map(_encode), st.floats(0, 1), st.sampled_from(_BROKEN))
         types = st.sampled_from(_TYPES).map(lambda value: [(b"Content-Type", value)])
         return st.one_of(
-            st.tuples(typed, good.flatmap(mutated).map(_encoded)),
-            st.tuples(typed, good.flatmap(mutated).map(_encoded)),
+            st.tuples(typed, good.flatmap(mutate).map(_encode)),
+            st.tuples(typed, good.flatmap(mutate).map(_encode)),
             st.tuples(typed, broken.map(lambda given: given[2](*given[:2]))),
-            st.tuples(types, good.map(_encoded)),
+            st.tuples(types, good.map(_encode)),
         )
 
 
-def _encoded(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def _quoted(text: str) -> bytes:
+def _quote(text: str) -> bytes:
     return quote(text.encode("utf-8", "surrogatepass"), safe="").encode()
 
 
-def _as_text(value: Any) -> str:
+def _format(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _into(piece: bytes) -> Any:
+def _build_insertion(piece: bytes) -> Any:
     return lambda body, place: body[: int(place * len(body))] + piece + body[int(place * len(body)) :]
 
 
@@ -271,5 +274,5 @@ _BROKEN = (
     lambda body, place: b'{"a":[' + b"0," * 200_000 + b"0]}",
     lambda body, place: b"{" + b",".join(b'"%d":{}' % number for number in range(30_000)) + b"}",
     lambda body, place: b'{"records":[' + b",".join([b"{}"] * 60_000) + b"]}",
-    *(_into(piece) for piece in (b"\0", b"\xff", b'"', b"\\u0000", b"\\ud800", b"NaN", b"1e999999", b"9" * 6_000, b"//", b",", b"{", b"}", b"\x1e")),
+    *(_build_insertion(piece) for piece in (b"\0", b"\xff", b'"', b"\\u0000", b"\\ud800", b"NaN", b"1e999999", b"9" * 6_000, b"//", b",", b"{", b"}", b"\x1e")),
 )  # fmt: skip

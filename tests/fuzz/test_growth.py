@@ -43,12 +43,12 @@ from entrypoints.http import fast_path
 from entrypoints.http import representations as content_coding
 from entrypoints.http.addresses import TrustedProxies
 from entrypoints.http.checks import parse_if_match
-from tests.fuzz.exploring import Effort, efforts
+from tests.fuzz.exploring import Effort, parametrize_effort
 
 FLOOR = 0.005
 """Seconds of processor time that count as none."""
 MEMORY_FLOOR = 4 << 20
-GROWTH, MOST = 4, 6.0
+GROWTH, MAX_RATIO = 4, 6.0
 KIB = 1024
 ORIGIN = "https://joinery.example"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,21 +65,21 @@ UNITS = (
 
 
 @dataclass(frozen=True)
-class Target:
+class ParserTarget:
     """Parser as the service calls it, with its maximum input and its rows of the table."""
 
-    most: int
+    max_bytes: int
     rows: tuple[str, ...]
     call: Callable[[bytes], object]
     frame: tuple[bytes, bytes] = (b"", b"")
     """What stands before and behind the repeated part."""
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _passkey(data: bytes) -> object:
+def _verify_passkey(data: bytes) -> object:
     encoded = urlsafe_b64encode(data).decode()
     answer = {"clientDataJSON": encoded, "attestationObject": encoded, "authenticatorData": encoded, "signature": ""}
     whole = json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": answer})
@@ -88,7 +88,7 @@ def _passkey(data: bytes) -> object:
     return CEREMONIES.verify_signature(whole, b"c", PASSKEY)
 
 
-def _keys(data: bytes) -> object:
+def _import_keys(data: bytes) -> object:
     number = b64encode(data).decode()[:1366]
     every = [{"kty": "RSA", "kid": str(at), "n": number, "e": "AQAB"} for at in range(min(50, len(data) // 200))]
     with suppress(ValueError):
@@ -96,7 +96,7 @@ def _keys(data: bytes) -> object:
     return import_public_keys(decode_json_object(data, "keys"))
 
 
-def _checked(data: bytes) -> object:
+def _verify_message(data: bytes) -> object:
     """Check the bytes as a message's signature and as DNS records."""
 
     def look_up(name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...]:
@@ -107,11 +107,11 @@ def _checked(data: bytes) -> object:
     return verify_sender(look_up, raw, "a@a.example", Envelope("a@a.example", "192.0.2.1", "a.example"))
 
 
-def _every_charset(data: bytes) -> object:
+def _decode_charsets(data: bytes) -> object:
     return [charsets.decode(data, label, len(data)) for label in ("utf-8", "utf-16", "gb18030", "big5", "sjis", "euc-jp", "iso-2022-jp", "euc-kr", "cp1255", "koi8-r", "punycode")]  # fmt: skip
 
 
-def _mail(data: bytes) -> object:
+def _parse_mail(data: bytes) -> object:
     head = (
         b"From: a@a.example\r\nSubject: "
         + data[:16_000].replace(b"\r\n", b"")
@@ -127,40 +127,40 @@ def _mail(data: bytes) -> object:
     return reader.parse_message(head + b"\r\n\r\n" + parts + data + b"\r\n--x--\r\n")
 
 
-TARGETS: dict[str, Target] = {
-    "cookies": Target(8 * KIB, (), lambda data: parse_cookies(_text(data)), (b'a="', b'"')),
-    "query": Target(8 * KIB, ("urllib.parse",), lambda data: parse_query(_text(data))),
-    "oauth form": Target(64 * KIB, ("urllib.parse",), lambda data: endpoints.parse_parameters(_text(data))),
-    "host": Target(64 * KIB, ("werkzeug", "h11", "hypercorn"), fast_path._HOST.fullmatch),
-    "json body": Target(512 * KIB, ("json", "mcp"), lambda data: json_body.decode_body(data, 400_000)),
-    "json text": Target(512 * KIB, ("json",), lambda data: json_body.decode_body(data, 400_000), (b'{"a":"', b'"}')),
-    "passkey": Target(8 * KIB, ("cbor2", "webauthn"), _passkey),
-    "passkey key": Target(8 * KIB, ("cbor2", "webauthn"), _passkey, (bytes(32) + b"\x45" + bytes(22), b"")),
-    "provider's keys": Target(64 * KIB, ("joserfc", "authlib"), _keys),
-    "page": Target(1024 * KIB, ("lxml",), lambda data: page.parse_page(data, ORIGIN, "text/html"), (b"<html><body>", b"")),
-    "page of another encoding": Target(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.parse_page(data, ORIGIN, "text/html; charset=punycode")),
-    "encodings": Target(256 * KIB, ("bytes.decode (named)",), _every_charset),
-    "scripts of a page": Target(1024 * KIB, ("html.parser",), lambda data: list(json_ld.extract_scripts(_text(data))), (b'<script type="application/ld+json">', b"")),
-    "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: documents.parse_probe_sitemap(ProbeResponse(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
-    "robots.txt": Target(500 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 500), (b"User-agent: *\n", b"")),
-    "pattern of robots.txt": Target(4 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 1000), (b"User-agent: *\nDisallow: /", b"$\n")),
-    "JSON document": Target(1024 * KIB, ("json",), documents.decode_json_or_none),
-    "file of a website": Target(256 * KIB, ("csv", "json"), lambda data: files.detect_file(ProbeResponse(ORIGIN, 200, {}, body=data))),
-    "mail": Target(256 * KIB, ("email", "re (composed)", "zipfile"), _mail),
-    "sender": Target(64 * KIB, ("dkim", "spf", "dns", "cryptography.hazmat.primitives.serialization"), _checked),
-    "mail address": Target(4 * KIB, ("idna (codec)",), lambda data: normalise_address("a@" + _text(data))),
-    "name": Target(4 * KIB, ("unicodedata",), lambda data: names.displayable_name(_text(data))),
-    "agent": Target(8 * KIB, (), lambda data: names.extract_product_names(_text(data))),
-    "password": Target(4 * KIB, ("unicodedata",), lambda data: normalise_password(_text(data))),
-    "wrong name": Target(4 * KIB, ("difflib",), lambda data: WordSuggester().find_similar(_text(data[:40]), [_text(data[at : at + 40]) for at in range(0, len(data), 7)])),
-    "pair": Target(4 * KIB, (), lambda data: mark_differences(_text(data), _text(data[::-1]))),
-    "forwarded addresses": Target(64 * KIB, ("ipaddress",), lambda data: PROXIES.find_client("192.0.2.1", {"x-forwarded-for": _text(data)})),
-    "accepted codings": Target(64 * KIB, (), lambda data: content_coding.find_compression_threshold(_text(data))),
-    "preconditions": Target(64 * KIB, (), lambda data: parse_if_match(_text(data))),
-    "date of a header": Target(8 * KIB, ("email",), lambda data: parse_retry_after(_text(data), NOW), (b"Fri, ", b" GMT")),
-    "model's answer": Target(1024 * KIB, ("json",), json_text.parse_json),
-    "address": Target(8 * KIB, ("ipaddress",), lambda data: addresses.describe_url_refusal("https://" + _text(data), frozenset())),
-    "URL": Target(2 * KIB, ("yarl",), lambda data: AddressVetting().vet(URL("https://" + _text(data)))),
+TARGETS: dict[str, ParserTarget] = {
+    "cookies": ParserTarget(8 * KIB, (), lambda data: parse_cookies(_decode(data)), (b'a="', b'"')),
+    "query": ParserTarget(8 * KIB, ("urllib.parse",), lambda data: parse_query(_decode(data))),
+    "oauth form": ParserTarget(64 * KIB, ("urllib.parse",), lambda data: endpoints.parse_parameters(_decode(data))),
+    "host": ParserTarget(64 * KIB, ("werkzeug", "h11", "hypercorn"), fast_path._HOST.fullmatch),
+    "json body": ParserTarget(512 * KIB, ("json", "mcp"), lambda data: json_body.decode_body(data, 400_000)),
+    "json text": ParserTarget(512 * KIB, ("json",), lambda data: json_body.decode_body(data, 400_000), (b'{"a":"', b'"}')),
+    "passkey": ParserTarget(8 * KIB, ("cbor2", "webauthn"), _verify_passkey),
+    "passkey key": ParserTarget(8 * KIB, ("cbor2", "webauthn"), _verify_passkey, (bytes(32) + b"\x45" + bytes(22), b"")),
+    "provider's keys": ParserTarget(64 * KIB, ("joserfc", "authlib"), _import_keys),
+    "page": ParserTarget(1024 * KIB, ("lxml",), lambda data: page.parse_page(data, ORIGIN, "text/html"), (b"<html><body>", b"")),
+    "page of another encoding": ParserTarget(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.parse_page(data, ORIGIN, "text/html; charset=punycode")),
+    "encodings": ParserTarget(256 * KIB, ("bytes.decode (named)",), _decode_charsets),
+    "scripts of a page": ParserTarget(1024 * KIB, ("html.parser",), lambda data: list(json_ld.extract_scripts(_decode(data))), (b'<script type="application/ld+json">', b"")),
+    "sitemap": ParserTarget(1024 * KIB, ("xml", "zlib"), lambda data: documents.parse_probe_sitemap(ProbeResponse(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
+    "robots.txt": ParserTarget(500 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 500), (b"User-agent: *\n", b"")),
+    "pattern of robots.txt": ParserTarget(4 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 1000), (b"User-agent: *\nDisallow: /", b"$\n")),
+    "JSON document": ParserTarget(1024 * KIB, ("json",), documents.decode_json_or_none),
+    "file of a website": ParserTarget(256 * KIB, ("csv", "json"), lambda data: files.detect_file(ProbeResponse(ORIGIN, 200, {}, body=data))),
+    "mail": ParserTarget(256 * KIB, ("email", "re (composed)", "zipfile"), _parse_mail),
+    "sender": ParserTarget(64 * KIB, ("dkim", "spf", "dns", "cryptography.hazmat.primitives.serialization"), _verify_message),
+    "mail address": ParserTarget(4 * KIB, ("idna (codec)",), lambda data: normalise_address("a@" + _decode(data))),
+    "name": ParserTarget(4 * KIB, ("unicodedata",), lambda data: names.displayable_name(_decode(data))),
+    "agent": ParserTarget(8 * KIB, (), lambda data: names.extract_product_names(_decode(data))),
+    "password": ParserTarget(4 * KIB, ("unicodedata",), lambda data: normalise_password(_decode(data))),
+    "wrong name": ParserTarget(4 * KIB, ("difflib",), lambda data: WordSuggester().find_similar(_decode(data[:40]), [_decode(data[at : at + 40]) for at in range(0, len(data), 7)])),
+    "pair": ParserTarget(4 * KIB, (), lambda data: mark_differences(_decode(data), _decode(data[::-1]))),
+    "forwarded addresses": ParserTarget(64 * KIB, ("ipaddress",), lambda data: PROXIES.find_client("192.0.2.1", {"x-forwarded-for": _decode(data)})),
+    "accepted codings": ParserTarget(64 * KIB, (), lambda data: content_coding.find_compression_threshold(_decode(data))),
+    "preconditions": ParserTarget(64 * KIB, (), lambda data: parse_if_match(_decode(data))),
+    "date of a header": ParserTarget(8 * KIB, ("email",), lambda data: parse_retry_after(_decode(data), NOW), (b"Fri, ", b" GMT")),
+    "model's answer": ParserTarget(1024 * KIB, ("json",), json_text.parse_json),
+    "address": ParserTarget(8 * KIB, ("ipaddress",), lambda data: addresses.describe_url_refusal("https://" + _decode(data), frozenset())),
+    "URL": ParserTarget(2 * KIB, ("yarl",), lambda data: AddressVetting().vet(URL("https://" + _decode(data)))),
 }  # fmt: skip
 ELSEWHERE = {
     "PIL": "tests/processes/test_images.py", "aiosmtpd": "tests/mail/test_receiving.py", "argon2": "tests/unit/people/test_argon2.py",
@@ -172,15 +172,15 @@ ELSEWHERE = {
 ROOT = Path(__file__).parents[2]
 
 
-def _inputs(target: Target, unit: bytes) -> tuple[bytes, bytes]:
+def _build_inputs(target: ParserTarget, unit: bytes) -> tuple[bytes, bytes]:
     """Return a quarter of the maximum input, and the maximum input."""
     before, behind = target.frame
-    sizes = (target.most // GROWTH, target.most)
+    sizes = (target.max_bytes // GROWTH, target.max_bytes)
     small, large = ((unit * (size // len(unit) + 1))[: size - len(before) - len(behind)] for size in sizes)
     return before + small + behind, before + large + behind
 
 
-def _seconds(call: Callable[[bytes], object], data: bytes) -> float:
+def _measure_seconds(call: Callable[[bytes], object], data: bytes) -> float:
     gc.disable()  # the cost depends on the process's other objects
     begun = time.thread_time()
     try:
@@ -191,7 +191,7 @@ def _seconds(call: Callable[[bytes], object], data: bytes) -> float:
         gc.enable()
 
 
-def _peak(call: Callable[[bytes], object], data: bytes) -> int:
+def _measure_memory(call: Callable[[bytes], object], data: bytes) -> int:
     tracemalloc.start()
     try:
         with suppress(Exception):
@@ -201,23 +201,23 @@ def _peak(call: Callable[[bytes], object], data: bytes) -> int:
         tracemalloc.stop()
 
 
-def _check(target: Target, unit: bytes) -> None:
-    small, large = _inputs(target, unit)
+def _check_time(target: ParserTarget, unit: bytes) -> None:
+    small, large = _build_inputs(target, unit)
     # Results near the limit are rare and are measured again; only repeated ones count.
     for tries in (1, 3, 9):
-        base = max(FLOOR, min(_seconds(target.call, small) for _ in range(tries)))
-        cost = min(_seconds(target.call, large) for _ in range(tries))
-        if cost <= MOST * base:
+        base = max(FLOOR, min(_measure_seconds(target.call, small) for _ in range(tries)))
+        cost = min(_measure_seconds(target.call, large) for _ in range(tries))
+        if cost <= MAX_RATIO * base:
             return
     pytest.fail(f"{unit!r}: {base * 1000:.1f} ms, then {cost * 1000:.1f} ms")
 
 
-def _check_memory(target: Target, unit: bytes) -> None:
-    small, large = (_peak(target.call, data) for data in _inputs(target, unit))
-    assert large <= MOST * max(small, MEMORY_FLOOR), f"{unit!r}: {small >> 10} KiB, then {large >> 10} KiB"
+def _check_memory(target: ParserTarget, unit: bytes) -> None:
+    small, large = (_measure_memory(target.call, data) for data in _build_inputs(target, unit))
+    assert large <= MAX_RATIO * max(small, MEMORY_FLOOR), f"{unit!r}: {small >> 10} KiB, then {large >> 10} KiB"
 
 
-def _units(effort: Effort) -> Iterator[bytes]:
+def _choose_units(effort: Effort) -> Iterator[bytes]:
     if effort.seconds is None:
         yield from UNITS
         return
@@ -227,11 +227,11 @@ def _units(effort: Effort) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@efforts(examples=len(UNITS), parts=len(TARGETS))
+@parametrize_effort(examples=len(UNITS), parts=len(TARGETS))
 def test_costs_grow_with_the_input(name: str, effort: Effort) -> None:
     target = TARGETS[name]
-    for at, unit in enumerate(_units(effort)):
-        _check(target, unit)
+    for at, unit in enumerate(_choose_units(effort)):
+        _check_time(target, unit)
         if at % 20 == 0:
             _check_memory(target, unit)
 

@@ -14,13 +14,13 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.openapi import build_document
 from tests.flows.service_processes import FEEDS, ServiceProcesses, Tenancy
-from tests.fuzz.exploring import Effort, efforts, explore
-from tests.fuzz.requests import Described, Got, Sent, exchange
-from tests.postgres.databases import fresh_database
+from tests.fuzz.exploring import Effort, check_examples, parametrize_effort
+from tests.fuzz.requests import FuzzRequest, FuzzResponse, RequestGenerator, send_request
+from tests.postgres.databases import create_database
 from tests.support.operation_table import load_operation_table
 from tests.support.pauses import monitor_pauses
 from tests.support.processes import list_descendants, memory
-from tests.tenancy.world import World
+from tests.tenancy.world import ServedApplication
 
 CHANGING = ("sources.update", "webhooks.update", "webhooks.delete")
 """What others would find changed, or gone: they come last."""
@@ -41,7 +41,7 @@ EDGE = frozenset({400, 404, 405, 408, 411, 413, 414, 417, 426, 431, 505})
 
 
 @dataclass
-class Target:
+class ApiTarget:
     """API under test with a request generator and the response schemas."""
 
     stage: ServiceProcesses
@@ -49,12 +49,12 @@ class Target:
     mine: Tenancy
     foreign: frozenset[str]
     """Ids of what is the other tenant's."""
-    described: Described
+    generator: RequestGenerator
 
-    def validator(self, operation: str, status: int, media: str) -> Draft202012Validator | None:
+    def find_validator(self, operation: str, status: int, media: str) -> Draft202012Validator | None:
         """Return the validator of a response, or None if it is not documented."""
-        components = self.described.document["components"]
-        for item in self.described.document["paths"].values():
+        components = self.generator.document["components"]
+        for item in self.generator.document["paths"].values():
             for row in item.values():
                 if row["operationId"] == operation and (status == 200 or str(status) in row["responses"]):
                     content = row["responses"].get(str(status), {}).get("content", {})
@@ -68,10 +68,10 @@ class Target:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiTarget]:
     """Yield an API with two tenants with one resource of each type, monitored together with an idle API."""
     home = tmp_path_factory.mktemp("fuzz")
-    stage = ServiceProcesses(asyncio.run(fresh_database("fuzz")), home)
+    stage = ServiceProcesses(asyncio.run(create_database("fuzz")), home)
     (home / "idle").mkdir()
     idle = ServiceProcesses(stage.database_url, home / "idle")
     try:
@@ -79,20 +79,22 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         idle.start_api()
         mine, theirs = stage.create_organisation(livemode=False), stage.create_organisation()
         ids = [
-            stage.run_with_dependencies(lambda container, tenancy=tenancy: _furnished(container, tenancy))  # type: ignore[misc]
+            stage.run_with_dependencies(lambda container, tenancy=tenancy: _create_tenancy(container, tenancy))  # type: ignore[misc]
             for tenancy in (mine, theirs)
         ]
-        _marked(theirs, ids[1])
+        _write_marker(theirs, ids[1])
         known = {prefix: [ids[0][prefix], ids[1][prefix]] for prefix in ids[0]}
         known["src"] += [
             mine.api.create_source("url", config={"url": f"http://{FEEDS}:1/feed.csv"}),
             mine.api.create_source("file"),
         ]
-        described = Described(
+        described = RequestGenerator(
             build_document(load_operation_table(), "https://api.example", "https://docs.example"), known
         )
         with monitor_pauses(stage.port, idle.port, every=0.05) as pulse:
-            yield Target(stage, process.pid, mine, frozenset(ids[1].values()) - frozenset(ids[0].values()), described)
+            yield ApiTarget(
+                stage, process.pid, mine, frozenset(ids[1].values()) - frozenset(ids[0].values()), described
+            )
             longest = pulse.longest()
         assert longest[stage.port] < max(PAUSE, TIMES * longest[idle.port]), longest
     finally:
@@ -100,13 +102,15 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         idle.stop()
 
 
-async def _furnished(container: Dependencies, tenancy: Tenancy) -> Mapping[str, str]:
+async def _create_tenancy(container: Dependencies, tenancy: Tenancy) -> Mapping[str, str]:
     app = create_app(container, thresholds=NEVER_SHED)
     async with app.test_app():
-        return (await World(app, container).furnished(tenancy.organisation, tenancy.tenant.livemode)).ids
+        return (
+            await ServedApplication(app, container).create_tenancy(tenancy.organisation, tenancy.tenant.livemode)
+        ).ids
 
 
-def _marked(theirs: Tenancy, ids: Mapping[str, str]) -> None:
+def _write_marker(theirs: Tenancy, ids: Mapping[str, str]) -> None:
     """Write the marker into every text field of the other tenant."""
     api = theirs.api
     api.patch_source(ids["src"], name=MARKER)
@@ -119,54 +123,54 @@ def _marked(theirs: Tenancy, ids: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("name", "method", "path"), OPERATIONS, ids=[row[0] for row in OPERATIONS])
-@efforts(examples=24, parts=len(OPERATIONS))
-def test_requests(target: Target, name: str, method: str, path: str, effort: Effort) -> None:
-    def check(sent: Sent) -> None:
+@parametrize_effort(examples=24, parts=len(OPERATIONS))
+def test_requests(target: ApiTarget, name: str, method: str, path: str, effort: Effort) -> None:
+    def check(request: FuzzRequest) -> None:
         began = time.monotonic()
-        got = exchange(target.stage.port, sent, str(target.mine.api.secret))
+        response = send_request(target.stage.port, request, str(target.mine.api.secret))
         assert time.monotonic() - began < SLOWEST
-        assert got is not None or sent.surplus, "no answer"
-        if got is not None:
-            _answered(target, sent, got)
-        _within_memory(target)
+        assert response is not None or request.surplus, "no answer"
+        if response is not None:
+            _check_response(target, request, response)
+        _check_memory(target)
 
-    explore(effort, check, target.described.requests(method, path))
+    check_examples(effort, check, target.generator.build_requests(method, path))
 
 
-def _answered(target: Target, sent: Sent, got: Got) -> None:
-    assert got.status < 500, got.body
-    assert MARKER.encode() not in got.body
-    if got.status < 300 and not sent.operation.startswith("request_logs."):  # request logs contain the request
-        assert not [id_ for id_ in target.foreign if id_.encode() in got.body], got.body
-    media = got.headers.get("content-type", "").partition(";")[0]
-    if got.status in EDGE and media != "application/problem+json":
-        assert len(got.body) < 200, got
+def _check_response(target: ApiTarget, request: FuzzRequest, response: FuzzResponse) -> None:
+    assert response.status < 500, response.body
+    assert MARKER.encode() not in response.body
+    if response.status < 300 and not request.operation.startswith("request_logs."):  # request logs contain the request
+        assert not [id_ for id_ in target.foreign if id_.encode() in response.body], response.body
+    media = response.headers.get("content-type", "").partition(";")[0]
+    if response.status in EDGE and media != "application/problem+json":
+        assert len(response.body) < 200, response
         return
-    if got.status in {304, 204}:
-        assert got.body == b""
+    if response.status in {304, 204}:
+        assert response.body == b""
         return
-    if got.status in (404, 405):
-        validator: Any = Draft202012Validator({**_PROBLEM, "components": target.described.document["components"]})
+    if response.status in (404, 405):
+        validator: Any = Draft202012Validator({**_PROBLEM, "components": target.generator.document["components"]})
     else:
-        validator = target.validator(sent.operation, got.status, media)
-    assert validator is not None, (got.status, media, got.body)
+        validator = target.find_validator(request.operation, response.status, media)
+    assert validator is not None, (response.status, media, response.body)
     if media.endswith("json"):
-        value = got.json()
+        value = response.json()
         faults = [error.message for error in validator.iter_errors(value)]
-        assert not faults, (faults[:3], got.body)
+        assert not faults, (faults[:3], response.body)
 
 
 _PROBLEM = {"$ref": "#/components/schemas/problem"}
 
 
-def _within_memory(target: Target) -> None:
+def _check_memory(target: ApiTarget) -> None:
     held = memory(target.api_pid)
     assert 0 < held < MEMORY, f"the API holds {held} MiB"
     readers = {pid: memory(pid) for pid in list_descendants(target.api_pid)}
     assert all(each < READER_MEMORY for each in readers.values()), readers
 
 
-def test_the_api_is_still_the_same(target: Target) -> None:
+def test_the_api_is_still_the_same(target: ApiTarget) -> None:
     """The process never restarted and still responds."""
     assert target.mine.api.is_ready()
     assert [process.pid for process in target.stage.processes if process.poll() is None] == [target.api_pid]

@@ -24,9 +24,9 @@ from entrypoints.http import body as json_body
 from entrypoints.operations.validation import Validator
 from entrypoints.settings import read_settings
 from tests.contract.test_feed_readers import ENV
-from tests.fuzz.exploring import Effort, efforts, explore
-from tests.fuzz.feeds import FORMATS, TOKENS, Broken, broken
-from tests.fuzz.values import JSON, mutated, of_schema
+from tests.fuzz.exploring import Effort, check_examples, parametrize_effort
+from tests.fuzz.feeds import FORMATS, TOKENS, MutatedFile, build_files
+from tests.fuzz.values import JSON, build_values, mutate
 from tests.support.processes import list_descendants, peak_memory, processor_seconds
 from tests.unit.ingestion.test_linear_text import READERS
 
@@ -53,7 +53,7 @@ CONFIGS: list[dict[str, Any]] = [
 ]
 
 
-class Reading:
+class ReaderRunner:
     """Feed readers in separate processes, as in workers, with their own event loop."""
 
     def __init__(self) -> None:
@@ -65,24 +65,24 @@ class Reading:
         self.runner.run(self._read(folder, order, sampled))
 
     async def _read(self, folder: Path, order: ReadRequest, sampled: bool) -> None:
-        before = self._used()
+        before = self._measure_usage()
         async with self.readers.open(order) as reader:
             with suppress(MappingRequired, StockOnlySnapshot):
                 try:
-                    await self._whole(reader, sampled)
+                    await self._read_whole(reader, sampled)
                 except ParseFailed as failed:
                     message = str(failed)
                     assert message.strip() and "MiB of memory" not in message and "of CPU time" not in message, message
-            after = self._used()
+            after = self._measure_usage()
         assert max((peak for peak, _ in after.values()), default=0) < MEMORY, after
         assert all(used - before.get(pid, (0, 0.0))[1] < COMPUTING for pid, (_, used) in after.items()), after
 
-    async def _whole(self, reader: ProcessFeedReader, sampled: bool) -> None:
+    async def _read_whole(self, reader: ProcessFeedReader, sampled: bool) -> None:
         if sampled:
             sample = await reader.read_sample(5)
             assert len(sample.records) <= 5
             return
-        spooled = await reader.spool(_nobody)
+        spooled = await reader.spool(_ignore_progress)
         assert len(spooled.bucket_sizes) == BUCKETS
         assert not spooled.row_count or sum(spooled.bucket_sizes) or spooled.problem_count, (
             "rows are lost without a word"
@@ -93,7 +93,7 @@ class Reading:
         stated = await reader.load_statements(range(BUCKETS), keys[:500])
         assert {statement.key for statement in stated.statements} <= set(keys)
 
-    def _used(self) -> dict[int, tuple[int, float]]:
+    def _measure_usage(self) -> dict[int, tuple[int, float]]:
         server = self.readers._server._process
         processes = list_descendants(server._process.pid) if server is not None and server.is_alive else iter(())
         return {pid: (peak_memory(pid), processor_seconds(pid)) for pid in processes}
@@ -105,22 +105,22 @@ class Reading:
 
 
 @pytest.fixture(scope="module")
-def reading() -> Iterator[Reading]:
-    made = Reading()
+def reader_runner() -> Iterator[ReaderRunner]:
+    made = ReaderRunner()
     yield made
     made.close()
 
 
-async def _nobody(_: int) -> None:
+async def _ignore_progress(_: int) -> None:
     """Ignore the progress."""
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@efforts(examples=60, parts=PARTS)
-def test_files(reading: Reading, format: str, effort: Effort) -> None:
+@parametrize_effort(examples=60, parts=PARTS)
+def test_files(reader_runner: ReaderRunner, format: str, effort: Effort) -> None:
     connectors = st.sampled_from(CONNECTORS.get(format, ("csv",)))
 
-    def check(file: Broken, connector: str, config: dict[str, Any], stream: str, sampled: bool) -> None:
+    def check(file: MutatedFile, connector: str, config: dict[str, Any], stream: str, sampled: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "snapshot")
             path.write_bytes(file.content)
@@ -131,10 +131,10 @@ def test_files(reading: Reading, format: str, effort: Effort) -> None:
                 media_base_url=config.get("media_base_url"),
             )
             order = ReadRequest(str(path), folder, connector, config, stream, settings, BUCKETS, may_be_stock=True)
-            reading.read(Path(folder), order, sampled)
+            reader_runner.read(Path(folder), order, sampled)
 
     streams = st.sampled_from(["catalogue", "stock"])
-    explore(effort, check, broken(format), connectors, st.sampled_from(CONFIGS), streams, st.booleans())
+    check_examples(effort, check, build_files(format), connectors, st.sampled_from(CONFIGS), streams, st.booleans())
 
 
 _HOSTILE = st.sampled_from([token.decode("utf-8", "surrogateescape") for token in TOKENS["text"]])
@@ -142,7 +142,7 @@ _VENDOR = st.text(alphabet="0123456789 .,/-+'\"xXWDHLinftcmgkb$€()|:;½″²٣
 TEXTS = st.lists(st.one_of(_HOSTILE, _VENDOR, st.text(max_size=40)), max_size=6).map("".join)
 
 
-@efforts(examples=30, parts=PARTS)
+@parametrize_effort(examples=30, parts=PARTS)
 def test_texts(effort: Effort) -> None:
     """Readers of texts never raise."""
 
@@ -154,14 +154,14 @@ def test_texts(effort: Effort) -> None:
                 error.add_note(f"{name} given {text!r}")
                 raise
 
-    explore(effort, check, TEXTS)
+    check_examples(effort, check, TEXTS)
 
 
-@efforts(examples=200, parts=PARTS)
+@parametrize_effort(examples=200, parts=PARTS)
 def test_pushed_records(effort: Effort) -> None:
     """Arbitrary records, valid for the API's schema or not, result in a statement or problems."""
     schema = wire_records.PUSH["properties"]["records"]["items"]
-    records, validator, codec = of_schema(schema), Validator(schema), JsonCodec()
+    records, validator, codec = build_values(schema), Validator(schema), JsonCodec()
 
     def check(record: Any, given: FeedSettings) -> None:
         with suppress(InvalidRequest):
@@ -173,4 +173,4 @@ def test_pushed_records(effort: Effort) -> None:
                 assert statement is not None or problems
 
     given = st.builds(FeedSettings, st.sampled_from([None, "usd", "jpy", "kwd"]))
-    explore(effort, check, st.one_of(records, records.flatmap(mutated), JSON), given)
+    check_examples(effort, check, st.one_of(records, records.flatmap(mutate), JSON), given)

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import KEY, build_manifest
 from tests.flows.service_processes import ServiceProcesses, Tenancy
-from tests.fuzz.exploring import Effort, efforts, explore
-from tests.fuzz.values import HOSTILE, JSON, mutated, of_schema
-from tests.postgres.databases import fresh_database
+from tests.fuzz.exploring import Effort, check_examples, parametrize_effort
+from tests.fuzz.values import HOSTILE, JSON, build_values, mutate
+from tests.postgres.databases import create_database
 from tests.support.operation_table import load_operation_table
 from tests.support.processes import memory
 
@@ -42,14 +42,14 @@ VERSIONS = ("2026-07-28", "2025-11-25", "2025-03-26", "1999-01-01", "")
 
 
 @dataclass
-class Edge:
+class McpEndpoint:
     """Running /mcp endpoint, with one connection per message."""
 
     stage: ServiceProcesses
     pid: int
     tenancy: Tenancy
 
-    def post(self, message: bytes, **headers: str) -> tuple[int, bytes]:
+    def send_message(self, message: bytes, **headers: str) -> tuple[int, bytes]:
         """Send a message and return status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.stage.port, timeout=SLOWEST + 10)
         own = {"Authorization": f"Bearer {self.tenancy.api.secret}", "Content-Type": "application/json"}
@@ -64,12 +64,12 @@ class Edge:
 
 
 @pytest.fixture(scope="module")
-def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpEndpoint]:
     """Yield an API with one organisation in test mode, and check at the end that its log has no error."""
-    stage = ServiceProcesses(asyncio.run(fresh_database("tools")), tmp_path_factory.mktemp("tools"))
+    stage = ServiceProcesses(asyncio.run(create_database("tools")), tmp_path_factory.mktemp("tools"))
     try:
         process = stage.start_api()
-        made = Edge(stage, process.pid, stage.create_organisation(livemode=False))
+        made = McpEndpoint(stage, process.pid, stage.create_organisation(livemode=False))
         yield made
         assert process.poll() is None and made.tenancy.api.is_ready()
         log = stage.log_path("api").read_text()
@@ -78,37 +78,39 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
         stage.stop()
 
 
-def _calls(tool: AgentTool) -> st.SearchStrategy[Any]:
+def _build_arguments(tool: AgentTool) -> st.SearchStrategy[Any]:
     """Return arguments that are valid by the tool's schema, partly valid and arbitrary, without long polls."""
     known = {name: dict(given) for name, given in tool.input_schema["properties"].items()}
     known |= {"wait": {"const": 0}} if "wait" in known else {}
-    good = of_schema({**tool.input_schema, "properties": known}).map(lambda given: {**given, **_fresh(tool, given)})
-    return st.one_of(good, good.flatmap(mutated), good.flatmap(mutated), JSON, st.sampled_from(HOSTILE))
+    good = build_values({**tool.input_schema, "properties": known}).map(
+        lambda given: {**given, **_build_key(tool, given)}
+    )
+    return st.one_of(good, good.flatmap(mutate), good.flatmap(mutate), JSON, st.sampled_from(HOSTILE))
 
 
-def _fresh(tool: AgentTool, given: Mapping[str, Any]) -> dict[str, Any]:
+def _build_key(tool: AgentTool, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an unused key for some calls with one, so that not all repeat the first call."""
     return {KEY: f"k{time.time_ns()}"} if KEY in given and len(given) % 2 else {}
 
 
 @pytest.mark.parametrize("name", TOOLS)
-@efforts(examples=12, parts=len(TOOLS))
-def test_calls(edge: Edge, name: str, effort: Effort) -> None:
+@parametrize_effort(examples=12, parts=len(TOOLS))
+def test_calls(endpoint: McpEndpoint, name: str, effort: Effort) -> None:
     tool = TOOLS[name]
     described = Draft202012Validator(tool.output_schema or True)
 
     def check(arguments: Any, id_: Any) -> None:
         params = {"name": name, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
-        status, body = edge.post(json.dumps(message).encode())
-        _answered(status, body, id_, described)
-        assert memory(edge.pid) < MEMORY
+        status, body = endpoint.send_message(json.dumps(message).encode())
+        _check_response(status, body, id_, described)
+        assert memory(endpoint.pid) < MEMORY
 
-    explore(effort, check, _calls(tool), st.sampled_from([1, 2, "a", 2**62, "é"]))
+    check_examples(effort, check, _build_arguments(tool), st.sampled_from([1, 2, "a", 2**62, "é"]))
 
 
-@efforts(examples=150, parts=4)
-def test_messages(edge: Edge, effort: Effort) -> None:
+@parametrize_effort(examples=150, parts=4)
+def test_messages(endpoint: McpEndpoint, effort: Effort) -> None:
     """Messages are arbitrary JSON."""
     params = st.one_of(
         JSON,
@@ -123,14 +125,14 @@ def test_messages(edge: Edge, effort: Effort) -> None:
 
     def check(message: Any, version: str, named: bool) -> None:
         headers = {"Mcp-Protocol-Version": version} | ({"Mcp-Method": "tools/call", "Mcp-Name": "x"} if named else {})
-        status, body = edge.post(json.dumps(message).encode(), **headers)
-        _answered(status, body, None, Draft202012Validator(True))
+        status, body = endpoint.send_message(json.dumps(message).encode(), **headers)
+        _check_response(status, body, None, Draft202012Validator(True))
 
-    messages = st.one_of(whole_ones, whole_ones.flatmap(mutated), JSON)
-    explore(effort, check, messages, st.sampled_from(VERSIONS), st.booleans())
+    messages = st.one_of(whole_ones, whole_ones.flatmap(mutate), JSON)
+    check_examples(effort, check, messages, st.sampled_from(VERSIONS), st.booleans())
 
 
-def _answered(status: int, body: bytes, id_: Any, described: Draft202012Validator) -> None:
+def _check_response(status: int, body: bytes, id_: Any, described: Draft202012Validator) -> None:
     """Check for a structured result as the tool declares, or an error with a message."""
     assert status < 500, body
     assert b"Traceback" not in body and b'File \\"' not in body, body

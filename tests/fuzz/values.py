@@ -32,22 +32,22 @@ _FORMATS: dict[str, st.SearchStrategy[str]] = {
 }  # fmt: skip
 
 
-def of_schema(schema: Schema) -> st.SearchStrategy[Any]:
+def build_values(schema: Schema) -> st.SearchStrategy[Any]:
     """Return values that the schema allows, without regard to dependencies between fields."""
     if "anyOf" in schema:
         rest = {name: kept for name, kept in schema.items() if name != "anyOf"}
-        return st.one_of([of_schema({**rest, **branch}) for branch in schema["anyOf"]])
+        return st.one_of([build_values({**rest, **branch}) for branch in schema["anyOf"]])
     if "const" in schema:
         return st.just(schema["const"])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        return st.one_of([of_schema({**schema, "type": kind}) for kind in kinds])
+        return st.one_of([build_values({**schema, "type": kind}) for kind in kinds])
     return _KINDS.get(str(kinds), lambda _: JSON)(schema)
 
 
-def _text(schema: Schema) -> st.SearchStrategy[str]:
+def _build_text(schema: Schema) -> st.SearchStrategy[str]:
     least, most = schema.get("minLength", 0), min(schema.get("maxLength", 60), 3_000)
     if schema.get("format") in _FORMATS:
         return _FORMATS[schema["format"]]
@@ -59,58 +59,58 @@ def _text(schema: Schema) -> st.SearchStrategy[str]:
     return st.one_of(st.sampled_from(examples) if examples else free, free, longest)
 
 
-def _whole(schema: Schema) -> st.SearchStrategy[int]:
+def _build_integer(schema: Schema) -> st.SearchStrategy[int]:
     return st.integers(schema.get("minimum", -(2**31)), schema.get("maximum", 2**31))
 
 
-def _number(schema: Schema) -> st.SearchStrategy[Any]:
+def _build_number(schema: Schema) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.decimals(-(10**12), 10**12, places=3).map(float), st.integers(-(10**30), 10**30), st.sampled_from([1e30, 1e-30, 0.1])
     )  # fmt: skip
 
 
-def _array(schema: Schema) -> st.SearchStrategy[list[Any]]:
+def _build_array(schema: Schema) -> st.SearchStrategy[list[Any]]:
     least = schema.get("minItems", 0)
     most = min(schema.get("maxItems", 4), max(4, least))
-    return st.lists(of_schema(schema.get("items", {})), min_size=least, max_size=most)
+    return st.lists(build_values(schema.get("items", {})), min_size=least, max_size=most)
 
 
-def _object(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:
-    known = {name: of_schema(part) for name, part in schema.get("properties", {}).items()}
+def _build_object(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:
+    known = {name: build_values(part) for name, part in schema.get("properties", {}).items()}
     required = {name: known.pop(name) for name in schema.get("required", ()) if name in known}
     some = st.fixed_dictionaries(required, optional=known)
     others = schema.get("additionalProperties")
     if isinstance(others, Mapping):
-        names = of_schema({"type": "string", "minLength": 1, **schema.get("propertyNames", {})})
+        names = build_values({"type": "string", "minLength": 1, **schema.get("propertyNames", {})})
         extra = st.dictionaries(
-            names, of_schema(others), min_size=schema.get("minProperties", 0), max_size=max(3, schema.get("minProperties", 0))
+            names, build_values(others), min_size=schema.get("minProperties", 0), max_size=max(3, schema.get("minProperties", 0))
         )  # fmt: skip
         return st.builds(lambda one, two: {**two, **one}, some, extra)
     return some
 
 
 _KINDS = {
-    "string": _text,
-    "integer": _whole,
-    "number": _number,
+    "string": _build_text,
+    "integer": _build_integer,
+    "number": _build_number,
     "boolean": lambda _: st.booleans(),
     "null": lambda _: st.none(),
-    "array": _array,
-    "object": _object,
+    "array": _build_array,
+    "object": _build_object,
 }
 
 
-def mutated(value: Any) -> st.SearchStrategy[Any]:
+def mutate(value: Any) -> st.SearchStrategy[Any]:
     """Return the value with up to three of its parts replaced, removed, wrapped or added."""
     change = st.tuples(st.integers(0, 400), st.sampled_from(["replace", "replace", "drop", "add", "wrap"]), JSON)
-    return st.lists(change, min_size=1, max_size=3).map(lambda changes: _changed(value, changes))
+    return st.lists(change, min_size=1, max_size=3).map(lambda changes: _apply_changes(value, changes))
 
 
-def _changed(value: Any, changes: list[tuple[int, str, Any]]) -> Any:
+def _apply_changes(value: Any, changes: list[tuple[int, str, Any]]) -> Any:
     holder = [copy.deepcopy(value)]
     for number, deed, given in changes:
         hostile = copy.deepcopy(given)  # a shared value must not become part of itself
-        places = list(_places(holder))
+        places = list(_list_places(holder))
         parent, key = places[number % len(places)]
         match deed:
             case "drop" if parent is not holder:
@@ -124,9 +124,9 @@ def _changed(value: Any, changes: list[tuple[int, str, Any]]) -> Any:
     return holder[0]
 
 
-def _places(container: Any, depth: int = 0) -> Any:
+def _list_places(container: Any, depth: int = 0) -> Any:
     pairs = container.items() if isinstance(container, dict) else enumerate(container)
     for key, value in list(pairs)[:50]:
         yield container, key
         if isinstance(value, (dict, list)) and depth < 12:
-            yield from _places(value, depth + 1)
+            yield from _list_places(value, depth + 1)

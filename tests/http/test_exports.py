@@ -27,7 +27,7 @@ from entrypoints.operations.operation import create_handlers
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
-from tests.tenancy.world import Tenancy, World, serving
+from tests.tenancy.world import ServedApplication, Tenancy, serve_application
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.asyncio
 class Desk:
     """An organisation that has one of everything."""
 
-    world: World
+    world: ServedApplication
     furnished: Tenancy
 
     @property
@@ -81,8 +81,8 @@ class Desk:
 
 @pytest_asyncio.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with serving(tmp_path) as world:
-        yield Desk(world, await world.furnished(await world.organisation(), livemode=True))
+    async with serve_application(tmp_path) as world:
+        yield Desk(world, await world.create_tenancy(await world.create_organisation(), livemode=True))
 
 
 class Page(msgspec.Struct):
@@ -152,13 +152,15 @@ async def test_what_is_refused(desk: Desk) -> None:
     assert (filtered.status, filtered.json()["code"]) == (422, "unprocessable")
     assert filtered.json()["errors"][0]["field"] == "filters"
 
-    some = await desk.world.client(desk.tenant, restricted=True, scopes=frozenset({"exports:write", "sources:read"}))
+    some = await desk.world.create_client(
+        desk.tenant, restricted=True, scopes=frozenset({"exports:write", "sources:read"})
+    )
     missing = await desk.request_export({"kind": "products"}, some)
     assert (missing.status, missing.json()["code"]) == (403, "permission_denied")
     lacking = await desk.request_export({"kind": "organisation"}, some)
     assert (lacking.status, lacking.json()["code"]) == (403, "insufficient_scope")
     assert "webhooks:read" in lacking.json()["detail"] and "sources:read" not in lacking.json()["detail"]
-    reader = await desk.world.client(desk.tenant, restricted=True, scopes=frozenset({"exports:read"}))
+    reader = await desk.world.create_client(desk.tenant, restricted=True, scopes=frozenset({"exports:read"}))
     assert (await desk.request_export({"kind": "products"}, reader)).json()["code"] == "permission_denied"
 
     unknown = await desk.furnished.client.send_json("GET", f"/v1/exports/{new_id('exp')}", None)
@@ -170,13 +172,13 @@ async def test_a_fourth_open_one_is_refused_and_modes_are_counted_apart(desk: De
         assert (await desk.request_export({"kind": "organisation"})).status == 202
     fourth = await desk.request_export({"kind": "products"})
     assert (fourth.status, fourth.json()["code"]) == (409, "conflict")
-    test = await desk.world.client(Tenant(desk.tenant.org, False))
+    test = await desk.world.create_client(Tenant(desk.tenant.org, False))
     assert (await desk.request_export({"kind": "products"}, test)).status == 202
 
 
 async def test_a_plan_without_bulk_exports(desk: Desk) -> None:
-    organisation: Organisation = await desk.world.organisation("free")
-    client = await desk.world.client(Tenant(organisation.id, True))
+    organisation: Organisation = await desk.world.create_organisation("free")
+    client = await desk.world.create_client(Tenant(organisation.id, True))
     refused = await desk.request_export({"kind": "products"}, client)
     assert (refused.status, refused.json()["code"]) == (403, "feature_unavailable")
     assert (await desk.request_export({"kind": "organisation"}, client)).status == 202
@@ -223,7 +225,7 @@ async def test_links_are_for_whoever_may_read_what_they_lead_to(desk: Desk) -> N
         ({"exports:read", "products:read"}, ("products",)),
         ({"exports:read", "audit:read"}, ()),
     ):
-        client = await desk.world.client(desk.tenant, scopes=frozenset(scopes))
+        client = await desk.world.create_client(desk.tenant, scopes=frozenset(scopes))
         for export in (everything, products):
             for shown in (
                 (await client.get(f"/v1/exports/{export['id']}")).json(),

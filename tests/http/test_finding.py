@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support import builders, catalogues
-from tests.tenancy.world import World, serving
+from tests.tenancy.world import ServedApplication, serve_application
 
 pytestmark = pytest.mark.asyncio
 SKUS = ("AB-1", "ab 1", "AB,1", "A\\B-1", "a&b=1/é", "a+1", "--")
@@ -24,7 +24,7 @@ SKUS = ("AB-1", "ab 1", "AB,1", "A\\B-1", "a&b=1/é", "a+1", "--")
 class Shelf:
     """A catalogue of one product a SKU, each with one offer; and one whose three variants are alike."""
 
-    world: World
+    world: ServedApplication
     client: Client
     tenant: Tenant
     products: dict[str, Product]
@@ -40,8 +40,8 @@ class Shelf:
 
 @pytest_asyncio.fixture
 async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
-    async with serving(tmp_path) as world:
-        organisation = await world.organisation()
+    async with serve_application(tmp_path) as world:
+        organisation = await world.create_organisation()
         tenant = Tenant(organisation.id, True)
         source = new_id("src")
         products, offers = {}, {}
@@ -54,7 +54,7 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
         for number in range(3):
             builders.offer(builders.variant(triple, f"triple/{number}", data={"sku": "alike"}))
         await catalogues.add_products(world.dependencies[UnitOfWork], tenant, *products.values(), triple)
-        yield Shelf(world, await world.client(tenant), tenant, products, offers)
+        yield Shelf(world, await world.create_client(tenant), tenant, products, offers)
 
 
 @pytest.mark.parametrize("path", ["/v1/products", "/v1/offers"])
@@ -149,8 +149,8 @@ async def test_what_is_no_list_of_values(shelf: Shelf) -> None:
 async def test_another_tenant_finds_nothing(shelf: Shelf) -> None:
     offer = shelf.offers["AB-1"]
     others = (
-        await shelf.world.client(replace(shelf.tenant, livemode=False)),
-        await shelf.world.client(Tenant((await shelf.world.organisation()).id, True)),
+        await shelf.world.create_client(replace(shelf.tenant, livemode=False)),
+        await shelf.world.create_client(Tenant((await shelf.world.create_organisation()).id, True)),
     )
     queries = ("sku=AB-1", "mpn=M0", "gtin=12345678905", "external_id=P0,V0")
     ids = (f"id={offer.product}", f"variant={offer.variant}", f"offer={offer.id}")

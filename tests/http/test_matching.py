@@ -15,7 +15,7 @@ from domain.matching.model import MatchPair, PairEvidence
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support.merged_catalogues import MergedCatalogue
-from tests.tenancy.world import World, serving
+from tests.tenancy.world import ServedApplication, serve_application
 
 pytestmark = pytest.mark.asyncio
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio
 class Desk:
     """A client, and two products of two sources with a pair."""
 
-    world: World
+    world: ServedApplication
     client: Client
     shop: MergedCatalogue
     ours: Product
@@ -45,8 +45,8 @@ class Desk:
 
 @pytest_asyncio.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with serving(tmp_path) as world:
-        organisation = await world.organisation()
+    async with serve_application(tmp_path) as world:
+        organisation = await world.create_organisation()
         tenant = Tenant(organisation.id, True)
         shop = MergedCatalogue(world.dependencies[UnitOfWork], tenant)
         first = await shop.create_source(catalogue=organisation.get_catalogue_id(True))
@@ -59,7 +59,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
             PairEvidence("price", 1, -1.0, "far apart"),
         )
         pair = await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
-        yield Desk(world, await world.client(tenant), shop, ours, theirs, pair)
+        yield Desk(world, await world.create_client(tenant), shop, ours, theirs, pair)
 
 
 async def test_a_pair_as_it_is_answered(desk: Desk) -> None:

@@ -242,9 +242,9 @@ async def test_silent_name_servers_hold_up_no_other_organisation(post: Office, m
     monkeypatch.setattr(post.names, "look_up", look_up_slowly)
     silent = "feeds@silent.example"
     _, address = await post.source(silent)
-    tenant = Tenant((await post.bench.world.organisation()).id, livemode=True)
+    tenant = Tenant((await post.bench.world.create_organisation()).id, livemode=True)
     other = Office(
-        replace(post.bench, client=await post.bench.world.client(tenant), tenant=tenant),
+        replace(post.bench, client=await post.bench.world.create_client(tenant), tenant=tenant),
         post.names, post.listener, post.port,
     )  # fmt: skip
     _, other_address = await other.source()

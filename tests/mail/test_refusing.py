@@ -68,7 +68,7 @@ async def test_a_source_that_takes_no_mail_any_more(post: Office) -> None:
 async def test_each_tenant_sees_its_own_messages(post: Office) -> None:
     source, address = await post.source()
     await post.send(address, message(("a.csv", CSV)))
-    other = await post.bench.world.furnished(await post.bench.world.organisation(), True)
+    other = await post.bench.world.create_tenancy(await post.bench.world.create_organisation(), True)
     assert (await other.client.get(f"/v1/sources/{source}/inbound-messages")).status == 404
     assert (await other.client.post(f"/v1/sources/{source}/inbound-address/rotate")).status == 404
     theirs = InProcessService(post.bench.world, other.client, other.tenant)

@@ -17,14 +17,14 @@ _TEMPLATES: dict[str, str] = {}
 """A migrated database on each server that this process shares, which others are copied from: a tenth of the time of migrating."""
 
 
-async def fresh_database(label: str, server: str | None = None, *, migrated: bool = True) -> str:
+async def create_database(label: str, server: str | None = None, *, migrated: bool = True) -> str:
     """Create a database, migrated by default, that exists as long as the test process's server."""
     if ON_CLUSTER and server is None:
         return await create_cluster_database(label, distributed=migrated, migrated=migrated)
     server = server or await database()
     name = f"joinery_{label}_{os.getpid()}"
-    source = await _template(server) if migrated and is_shared(server) else "template1"
-    await _run(
+    source = await _create_template(server) if migrated and is_shared(server) else "template1"
+    await _execute(
         server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}" TEMPLATE "{source}"'
     )
     address = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
@@ -33,20 +33,22 @@ async def fresh_database(label: str, server: str | None = None, *, migrated: boo
     return address
 
 
-async def _template(server: str) -> str:
+async def _create_template(server: str) -> str:
     if server not in _TEMPLATES:
         name = f"joinery_template_{os.getpid()}"
-        await _run(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
+        await _execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
         await migrate(urlunsplit(urlsplit(server)._replace(path=f"/{name}")))
         _TEMPLATES[server] = name
-        atexit.register(lambda: asyncio.run(_run(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')))
+        atexit.register(lambda: asyncio.run(_execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')))
     return _TEMPLATES[server]
 
 
 @asynccontextmanager
-async def database_alone(label: str, server: str | None = None, *, migrated: bool = True) -> AsyncIterator[str]:
+async def create_temporary_database(
+    label: str, server: str | None = None, *, migrated: bool = True
+) -> AsyncIterator[str]:
     """Create a database that is dropped on exit, on the server of the given address if there is one."""
-    address = await fresh_database(label, server, migrated=migrated)
+    address = await create_database(label, server, migrated=migrated)
     try:
         yield address
     finally:
@@ -54,10 +56,10 @@ async def database_alone(label: str, server: str | None = None, *, migrated: boo
             await drop_database(address)
         else:
             name = urlsplit(address).path[1:]
-            await _run(server or await database(), f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            await _execute(server or await database(), f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
-async def _run(address: str, *statements: str) -> None:
+async def _execute(address: str, *statements: str) -> None:
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         for statement in statements:
             await connection.execute(statement.encode())

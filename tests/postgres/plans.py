@@ -11,7 +11,7 @@ from psycopg import sql
 _NAMED = re.compile(r"%\((\w+)\)s")
 
 
-async def plan(
+async def explain_plan(
     connection: psycopg.AsyncConnection[Any], statement: str, values: Mapping[str, Any], *options: str
 ) -> dict[str, Any]:
     """Return the plan of the prepared statement under the session's `plan_cache_mode`; `options` are EXPLAIN's."""
@@ -32,6 +32,6 @@ async def plan(
     return found
 
 
-def nodes(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def list_nodes(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return all nodes of the plan."""
-    return [plan, *(node for part in plan.get("Plans", ()) for node in nodes(part))]
+    return [plan, *(node for part in plan.get("Plans", ()) for node in list_nodes(part))]

@@ -21,10 +21,10 @@ from domain.audit.usecases import AuditService
 from domain.kernel import retention
 from domain.kernel.tenancy import Actor, Tenant
 from ports.unit_of_work import UnitOfWork
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.forkserver import run_joinery
-from tests.tenancy.world import OPERATIONS, World, call_operation, serving
+from tests.tenancy.world import OPERATIONS, ServedApplication, call_operation, serve_application
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]
@@ -34,33 +34,33 @@ OWN = "org = %(org)s AND livemode"
 
 
 @dataclass
-class Place:
+class TamperingHarness:
     """Service with its own database and a superuser's connection."""
 
     address: str
-    world: World
+    application: ServedApplication
     owner: psycopg.AsyncConnection[Any]
 
-    async def tenant(self, entries: int = 9) -> Tenant:
+    async def create_tenant(self, entries: int = 9) -> Tenant:
         """Create a tenant with that many entries in separate transactions."""
-        tenant = Tenant((await self.world.organisation()).id, True)
+        tenant = Tenant((await self.application.create_organisation()).id, True)
         for number in range(entries):
-            async with self.world.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
+            async with self.application.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
                 await tx[AuditLog].add(
                     Change("source", "src_1", "update", {"name": f"N{number}"}, {"name": f"N{number + 1}"})
                 )
         return tenant
 
-    async def found(self, tenant: Tenant) -> list[tuple[str, int]]:
+    async def find_faults(self, tenant: Tenant) -> list[tuple[str, int]]:
         """Return the faults of the tenant's chain."""
-        async with self.world.dependencies[UnitOfWork].begin_reading(tenant) as tx:
+        async with self.application.dependencies[UnitOfWork].begin_reading(tenant) as tx:
             return [(fault.kind.value, fault.sequence) for fault in (await AuditService().verify_chain(tx)).faults]
 
     async def tamper(self, tenant: Tenant, *statements: str) -> None:
         for statement in statements:
             await self.owner.execute(statement.replace("OWN", OWN).encode(), {"org": tenant.org})
 
-    def verified(self, *words: str) -> tuple[int, Any]:
+    def run_verify(self, *words: str) -> tuple[int, Any]:
         """Run `joinery audit verify` and return exit status and output."""
         settings = {"JOINERY_DATABASE_URL": self.address, "JOINERY_SECRET": SECRET}
         done = run_joinery("audit", "verify", *words, "--json", env=settings)
@@ -69,13 +69,13 @@ class Place:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TamperingHarness]:
     async with (
-        database_alone("tampering") as address,
-        serving(tmp_path_factory.mktemp("tampering"), JOINERY_DATABASE_URL=address) as world,
+        create_temporary_database("tampering") as address,
+        serve_application(tmp_path_factory.mktemp("tampering"), JOINERY_DATABASE_URL=address) as application,
         await connect(address, "tampering") as owner,
     ):
-        yield Place(address, world, owner)
+        yield TamperingHarness(address, application, owner)
 
 
 _COLUMNS = (
@@ -163,46 +163,48 @@ TAMPERINGS = {
 
 
 @pytest.mark.parametrize(("statements", "faults"), TAMPERINGS.values(), ids=TAMPERINGS)
-async def test_it_is_found(place: Place, statements: tuple[str, ...], faults: list[tuple[str, int]]) -> None:
-    tenant = await place.tenant()
-    assert await place.found(tenant) == []
-    await place.tamper(tenant, *statements)
-    assert await place.found(tenant) == faults
+async def test_it_is_found(
+    harness: TamperingHarness, statements: tuple[str, ...], faults: list[tuple[str, int]]
+) -> None:
+    tenant = await harness.create_tenant()
+    assert await harness.find_faults(tenant) == []
+    await harness.tamper(tenant, *statements)
+    assert await harness.find_faults(tenant) == faults
 
 
-async def test_the_command_names_the_entries(place: Place) -> None:
-    whole, broken = await place.tenant(), await place.tenant()
-    status, answer = await asyncio.to_thread(place.verified, "--org", whole.org)
+async def test_the_command_names_the_entries(harness: TamperingHarness) -> None:
+    whole, broken = await harness.create_tenant(), await harness.create_tenant()
+    status, answer = await asyncio.to_thread(harness.run_verify, "--org", whole.org)
     live, test = answer["chains"]
     assert (status, answer["whole"], live["entries"], live["last"], test["entries"]) == (0, True, 9, 9, 0)
     noted = f"9:{live['hash']}"
-    await place.tamper(broken, "UPDATE audit_entries SET action = 'sources.create' WHERE OWN AND sequence = 2")
-    status, answer = await asyncio.to_thread(place.verified)
+    await harness.tamper(broken, "UPDATE audit_entries SET action = 'sources.create' WHERE OWN AND sequence = 2")
+    status, answer = await asyncio.to_thread(harness.run_verify)
     [fault] = [one for chain in answer["chains"] if chain["organisation"] == broken.org for one in chain["faults"]]
     assert (status, answer["whole"], fault["kind"], fault["sequence"]) == (1, False, "changed", 2)
     assert fault["entry"].startswith("aud_")
-    await place.tamper(whole, "DELETE FROM audit_entries WHERE OWN", "DELETE FROM audit_chains WHERE OWN")
-    assert await place.found(whole) == [], "who forges the whole chain is found by what was noted of it alone"
+    await harness.tamper(whole, "DELETE FROM audit_entries WHERE OWN", "DELETE FROM audit_chains WHERE OWN")
+    assert await harness.find_faults(whole) == [], "who forges the whole chain is found by what was noted of it alone"
     words = ("--org", whole.org, "--mode", "live", "--noted", noted)
-    status, answer = await asyncio.to_thread(place.verified, *words)
+    status, answer = await asyncio.to_thread(harness.run_verify, *words)
     assert (status, answer["chains"][0]["faults"]) == (1, [{"kind": "missing", "sequence": 9, "until": 9}])
 
 
-async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
-    tenant = await place.tenant(4)
+async def test_old_entries_go_and_leave_a_chain(harness: TamperingHarness) -> None:
+    tenant = await harness.create_tenant(4)
     old = datetime.now(UTC) - retention.AUDIT_ENTRIES - timedelta(days=1)
-    async with place.world.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
+    async with harness.application.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
         entry = await tx[AuditLog].add(Change("source", "src_1", "update", {}, {}))
         await tx[AuditLog].store_sealed(entry, b"sealed")
-    await place.tamper(
+    await harness.tamper(
         tenant,
         f"UPDATE audit_entries SET id = '{compute_lowest_id(old)[:-4]}000' || sequence WHERE OWN AND sequence < 3",
         "UPDATE audit_kept SET expires_at = now() WHERE OWN",
         "UPDATE organisations SET created_at = created_at - interval '3 years' WHERE id = %(org)s",
     )
-    await PostgresMaintenance(place.world.dependencies[Pool]).purge_audit_entries()
-    assert await place.found(tenant) == []
-    async with place.world.dependencies[UnitOfWork].begin_reading(tenant) as tx:
+    await PostgresMaintenance(harness.application.dependencies[Pool]).purge_audit_entries()
+    assert await harness.find_faults(tenant) == []
+    async with harness.application.dependencies[UnitOfWork].begin_reading(tenant) as tx:
         report = await AuditService().verify_chain(tx)
         assert (
             report.valid_entries,
@@ -215,24 +217,24 @@ async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
             2,
             None,
         )
-    await place.tamper(tenant, "DELETE FROM audit_entries WHERE OWN AND sequence = 3")
-    assert await place.found(tenant) == [("missing", 3)]
+    await harness.tamper(tenant, "DELETE FROM audit_entries WHERE OWN AND sequence = 3")
+    assert await harness.find_faults(tenant) == [("missing", 3)]
 
 
-async def test_two_who_undo_at_once_undo_it_once(place: Place) -> None:
-    organisation = await place.world.organisation()
-    mine = await place.world.furnished(organisation, livemode=True)
+async def test_two_who_undo_at_once_undo_it_once(harness: TamperingHarness) -> None:
+    organisation = await harness.application.create_organisation()
+    mine = await harness.application.create_tenancy(organisation, livemode=True)
     undo = next(row for row in OPERATIONS if row.id == "audit.undo")
     update = next(row for row in OPERATIONS if row.id == "matching.update_judge_settings")
     answers = await asyncio.gather(*(call_operation(mine.client, undo, mine.ids) for _ in range(6)))
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409, 409, 409]
     settings = (await mine.client.get(update.path)).json()
     assert settings["auto_merge_at"] == 0.95
-    assert await place.found(mine.tenant) == []
+    assert await harness.find_faults(mine.tenant) == []
 
 
-async def test_writers_and_undoers_at_once_leave_the_chain_whole(place: Place) -> None:
-    mine = await place.world.furnished(await place.world.organisation(), livemode=True)
+async def test_writers_and_undoers_at_once_leave_the_chain_whole(harness: TamperingHarness) -> None:
+    mine = await harness.application.create_tenancy(await harness.application.create_organisation(), livemode=True)
 
     async def write(writer: int) -> None:
         for turn in range(5):
@@ -245,4 +247,4 @@ async def test_writers_and_undoers_at_once_leave_the_chain_whole(place: Place) -
                 assert answer.status in (200, 409, 422), answer.body
 
     await asyncio.gather(*(write(writer) for writer in range(8)))
-    assert await place.found(mine.tenant) == []
+    assert await harness.find_faults(mine.tenant) == []

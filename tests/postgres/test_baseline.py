@@ -14,7 +14,7 @@ from adapters.postgres.schema_migrations import (
     migrate,
     read_compatibility,
 )
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support.postgres import database
 
 pytestmark = pytest.mark.asyncio
@@ -37,7 +37,7 @@ _SCHEMA = (
 """What a dump of a schema says, but for the names of NOT NULL constraints, which PostgreSQL has from 18 on."""
 
 
-async def _schema(address: str) -> set[tuple[str, str, str, str | None]]:
+async def _read_schema(address: str) -> set[tuple[str, str, str, str | None]]:
     async with await psycopg.AsyncConnection.connect(address) as connection:
         cursor = connection.cursor()
         await cursor.execute(" UNION ALL ".join(_SCHEMA).encode())
@@ -45,37 +45,37 @@ async def _schema(address: str) -> set[tuple[str, str, str, str | None]]:
 
 
 @pytest_asyncio.fixture
-async def released() -> AsyncIterator[str]:
+async def released_database() -> AsyncIterator[str]:
     """Return a database of release 0.1."""
     await database()  # creates the roles that policies name
-    async with database_alone("released", migrated=False) as address:
+    async with create_temporary_database("released", migrated=False) as address:
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
             await owner.execute(DUMP.read_bytes())
         yield address
 
 
-async def test_a_database_of_the_last_release_has_the_schema_of_the_baseline(released: str) -> None:
-    assert await list_pending_migrations(released) == await migrate(released) == LATER
-    async with database_alone("baseline", migrated=False) as fresh:
+async def test_a_database_of_the_last_release_has_the_schema_of_the_baseline(released_database: str) -> None:
+    assert await list_pending_migrations(released_database) == await migrate(released_database) == LATER
+    async with create_temporary_database("baseline", migrated=False) as fresh:
         assert await migrate(fresh) == [name for name, _ in load_migrations()]
-        assert await _schema(released) == await _schema(fresh)
+        assert await _read_schema(released_database) == await _read_schema(fresh)
 
 
-async def test_later_migrations_are_applied_to_it(released: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_later_migrations_are_applied_to_it(released_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = [*load_migrations(), ("9001_next", "CREATE TABLE made (a integer)")]
     monkeypatch.setattr("adapters.postgres.schema_migrations.load_migrations", lambda: known)
-    assert await migrate(released) == [*LATER, "9001_next"]
-    assert (await read_compatibility(released)).names == [name for name, _ in known]
+    assert await migrate(released_database) == [*LATER, "9001_next"]
+    assert (await read_compatibility(released_database)).names == [name for name, _ in known]
 
 
 @pytest.mark.parametrize("records", [True, False])
-async def test_an_older_schema_is_refused(released: str, records: bool) -> None:
-    async with await psycopg.AsyncConnection.connect(released, autocommit=True) as owner:
+async def test_an_older_schema_is_refused(released_database: str, records: bool) -> None:
+    async with await psycopg.AsyncConnection.connect(released_database, autocommit=True) as owner:
         await owner.execute("DELETE FROM schema_migrations WHERE name > '0043_z'")
         if not records:
             await owner.execute("ALTER TABLE schema_migrations DROP COLUMN oldest_compatible")
     with pytest.raises(
         MigrationError, match=r"0043_purges\) is older .* release 0.1, whose last migration is 0044_first_party"
     ):
-        await migrate(released)
-    assert "release 0.1" in str((await read_compatibility(released)).find_incompatibility())
+        await migrate(released_database)
+    assert "release 0.1" in str((await read_compatibility(released_database)).find_incompatibility())

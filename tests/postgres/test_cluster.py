@@ -10,7 +10,7 @@ from adapters.postgres.cluster import ClusterError, connect_to_coordinator
 from adapters.postgres.nodes.connections import connect, is_distributed
 from adapters.postgres.nodes.router import COORDINATOR, Node, Placement
 from entrypoints.cli.main import main
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support.postgres import database
 
 
@@ -34,7 +34,7 @@ def test_every_command_states_the_next_step(
 
 @pytest.mark.asyncio
 async def test_init_leaves_a_plain_postgresql_as_it_is() -> None:
-    async with database_alone("single", migrated=False) as address:
+    async with create_temporary_database("single", migrated=False) as address:
         with pytest.raises(ClusterError, match="docs/cluster.md"):
             async with connect_to_coordinator(address):
                 pass

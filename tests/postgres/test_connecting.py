@@ -6,7 +6,7 @@ from adapters.postgres.nodes.connections import connect
 from tests.support.postgres import MACHINES_OWN, database, is_available
 
 pytestmark = pytest.mark.asyncio
-SHOWN = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
+SETTINGS = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
 
 
 async def test_our_side() -> None:
@@ -34,5 +34,5 @@ async def test_their_side() -> None:
     async with await connect(MACHINES_OWN, "a test") as connection:
         if connection.info.host.startswith("/"):
             pytest.skip("the server at hand is reached by a socket of this machine")
-        shown = [await (await connection.execute(f"SHOW {name}".encode())).fetchone() for name in SHOWN]
+        shown = [await (await connection.execute(f"SHOW {name}".encode())).fetchone() for name in SETTINGS]
     assert shown == [("5",), ("2",), ("3",), ("11000",)]

@@ -10,18 +10,18 @@ from adapters.postgres import platform
 from adapters.postgres.nodes.pool import Pool
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support.postgres import database
-from tests.tenancy.world import serving
+from tests.tenancy.world import serve_application
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.parametrize("path", ["/v1/changes?cursor=now", "/v1/changes", "/v1/changes/recent", "/v1/stream"])
 async def test_many_readers_of_the_log_share_few_connections(tmp_path: Path, path: str) -> None:
-    async with serving(tmp_path, JOINERY_POOL_SIZE="2") as world:
-        organisation = await world.organisation()
-        client = await world.client(Tenant(organisation.id, True))
+    async with serve_application(tmp_path, JOINERY_POOL_SIZE="2") as application:
+        organisation = await application.create_organisation()
+        client = await application.create_client(Tenant(organisation.id, True))
         async with asyncio.timeout(20):
             answers = await asyncio.gather(*(client.get(path) for _ in range(30)))
         assert {answer.status for answer in answers} == {200}
@@ -29,7 +29,7 @@ async def test_many_readers_of_the_log_share_few_connections(tmp_path: Path, pat
 
 async def test_whoever_gets_no_connection_leaves_none_open() -> None:
     async with (
-        database_alone("refused") as address,
+        create_temporary_database("refused") as address,
         await psycopg.AsyncConnection.connect(address, autocommit=True) as owner,
     ):
         await owner.execute("ALTER TABLE log_server RENAME COLUMN identity TO unknown")
@@ -39,12 +39,12 @@ async def test_whoever_gets_no_connection_leaves_none_open() -> None:
                 async with pool.connect_to_tenant(Tenant("org_1", True)):
                     pytest.fail("it was let in")
         async with asyncio.timeout(5):
-            while await _connections(owner):
+            while await _count_connections(owner):
                 await asyncio.sleep(0.02)
         await pool.close()
 
 
-async def _connections(owner: psycopg.AsyncConnection) -> int:
+async def _count_connections(owner: psycopg.AsyncConnection) -> int:
     sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     row = await (await owner.execute(sql)).fetchone()
     assert row is not None

@@ -59,7 +59,7 @@ class RecordingSession:
         return self.rows
 
 
-def _renamed(chair: Chair) -> dict[str, Any]:
+def _build_parameters(chair: Chair) -> dict[str, Any]:
     return {"id": chair.id.upper()}
 
 
@@ -76,7 +76,7 @@ class ChairStore(NamedStatementStore, Chairs):
     legs = fetch_scalar()
     page = fetch_page(Chair)
     mend = execute_one()
-    rename = execute_count(values=_renamed)
+    rename = execute_count(values=_build_parameters)
 
     def __init__(self, *rows: tuple[Any, ...]) -> None:
         self._session = RecordingSession(*rows)

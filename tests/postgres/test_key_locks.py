@@ -4,14 +4,14 @@ import pytest
 
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.secrets import PostgresKeyRingStore
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 
 pytestmark = pytest.mark.asyncio
 OLD, NEW = "0123456789abcdef", "fedcba9876543210"
 
 
 async def test_connections_that_lack_a_secret_are_counted() -> None:
-    async with database_alone("key_locks") as address:
+    async with create_temporary_database("key_locks") as address:
         knowing, old, earlier = (
             Pool(address, loaded_key_ids=(NEW, OLD)),
             Pool(address, loaded_key_ids=(OLD,)),
@@ -38,7 +38,7 @@ async def test_connections_that_lack_a_secret_are_counted() -> None:
 
 
 async def test_the_ring_is_put_in_the_place_of_what_was_read() -> None:
-    async with database_alone("key_rings") as address:
+    async with create_temporary_database("key_rings") as address:
         pool = Pool(address)
         rings = PostgresKeyRingStore(pool)
         try:

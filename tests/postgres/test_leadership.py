@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from adapters.postgres.locks import hold_leadership
-from tests.postgres.databases import database_alone
-from tests.postgres.vacuuming import kept_back
+from tests.postgres.databases import create_temporary_database
+from tests.postgres.vacuuming import count_unremovable_rows
 
 pytestmark = pytest.mark.asyncio
 _LEADERS = "FROM pg_stat_activity WHERE application_name = 'joinery leadership' AND datname = current_database()"
@@ -19,7 +19,7 @@ _LEADERS = "FROM pg_stat_activity WHERE application_name = 'joinery leadership' 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
     """Return a separate database, because each has one leader."""
-    async with database_alone("leaders") as made:
+    async with create_temporary_database("leaders") as made:
         yield made
 
 
@@ -85,7 +85,7 @@ async def test_a_standby_holds_no_vacuum_back(address: str) -> None:
             await asyncio.sleep(0.3)
             cursor = await owner.execute(f"SELECT state, backend_xmin {_LEADERS}".encode())
             assert await cursor.fetchall() == [("idle", None)] * 2
-            assert await kept_back(owner) == 0
+            assert await count_unremovable_rows(owner) == 0
     finally:
         first.task.cancel()
         second.task.cancel()
@@ -99,6 +99,6 @@ async def test_a_wait_inside_a_statement_would(address: str) -> None:
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as waiting:
             task = asyncio.create_task(waiting.execute("SELECT pg_advisory_lock(1)"))
             await asyncio.sleep(0.3)
-            assert await kept_back(owner) == 500
+            assert await count_unremovable_rows(owner) == 500
             await owner.execute("SELECT pg_advisory_unlock(1)")
             await task

@@ -29,10 +29,10 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Operation
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
-from tests.postgres.databases import database_alone
-from tests.postgres.plans import nodes, plan
+from tests.postgres.databases import create_temporary_database
+from tests.postgres.plans import explain_plan, list_nodes
 from tests.support import builders
-from tests.tenancy.world import serving, target
+from tests.tenancy.world import build_path, serve_application
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS, FEW, OTHERS = 20_000, 200, 6
@@ -52,7 +52,7 @@ SORTED = 5_000
 """Rows that may be sorted of what changed lately, and of what is found by codes: they have no index in the lists' order."""
 
 
-def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
+def _list_filter_values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
     """Return values of a filter that many rows have, that one row has, that the oldest has, and that none has."""
     day = today.date()
     known = {
@@ -83,10 +83,10 @@ def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
         "q": ("sofa", "walnut sofa", "halden alone sofa", "sku77", "nothing"),
         "type": ("offer.changed", "source.blocked", "product.merged"),
         "event": (build_row_id("evt", 7, day, ROWS),),
-        "catalogue.list_products id": (build_row_id("prod", 9, day, ROWS // 5), _many(day, "prod", ROWS // 5)),
-        "catalogue.list_products variant": (build_row_id("var", 9, day, ROWS // 2), _many(day, "var", ROWS // 2)),
-        "catalogue.list_offers id": (build_row_id("ofr", 9, day, ROWS), _many(day, "ofr", ROWS)),
-        "offer": (build_row_id("ofr", 9, day, ROWS), _many(day, "ofr", ROWS)),
+        "catalogue.list_products id": (build_row_id("prod", 9, day, ROWS // 5), _build_ids(day, "prod", ROWS // 5)),
+        "catalogue.list_products variant": (build_row_id("var", 9, day, ROWS // 2), _build_ids(day, "var", ROWS // 2)),
+        "catalogue.list_offers id": (build_row_id("ofr", 9, day, ROWS), _build_ids(day, "ofr", ROWS)),
+        "offer": (build_row_id("ofr", 9, day, ROWS), _build_ids(day, "ofr", ROWS)),
         "external_id": ("V0", ",".join(f"{kind}{number}" for number in range(50) for kind in "PV"), "none"),
         "sku": ("SKU-9", ",".join(f"SKU-{number}" for number in range(100)), "none"),
         "mpn": ("MANY", ",".join(("MANY", *(f"M-{number}" for number in range(99)))), "M-1", "none"),
@@ -99,33 +99,33 @@ def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
     return known.get(f"{operation} {filter}") or known[filter]
 
 
-def _many(day: date, kind: str, of: int) -> str:
+def _build_ids(day: date, kind: str, of: int) -> str:
     return ",".join(build_row_id(kind, number, day, of) for number in range(100))
 
 
 @dataclass
-class Ground:
+class ListHarness:
     """Service with one large organisation among small ones, and a database session of the large one."""
 
     client: Client
     tenant: Tenant
     today: datetime
-    looking: psycopg.AsyncConnection[Any]
-    sent: list[tuple[str, Any]] = field(default_factory=list)
+    connection: psycopg.AsyncConnection[Any]
+    statements: list[tuple[str, Any]] = field(default_factory=list)
 
     @contextmanager
-    def recorded(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def record_statements(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Record the tenant statements that are executed."""
-        self.sent.clear()
+        self.statements.clear()
         execute = psycopg.AsyncCursor.execute
 
-        async def kept(cursor: Any, query: Any, params: Any = None, **more: Any) -> Any:
+        async def record(cursor: Any, query: Any, params: Any = None, **more: Any) -> Any:
             if isinstance(query, str) and isinstance(params, dict) and "livemode" in params:
-                self.sent.append((query, params))
+                self.statements.append((query, params))
             return await execute(cursor, query, params, **more)
 
         with monkeypatch.context() as patch:
-            patch.setattr(psycopg.AsyncCursor, "execute", kept)
+            patch.setattr(psycopg.AsyncCursor, "execute", record)
             yield
 
 
@@ -133,29 +133,33 @@ CATALOGUE = "cat_0000000000000000000001"
 
 
 @asynccontextmanager
-async def _filled(folder: Path) -> AsyncIterator[Ground]:
+async def _create_harness(folder: Path) -> AsyncIterator[ListHarness]:
     today = datetime.now(UTC).replace(
         hour=20
     )  # the number of rows of the current day determines the rows that a page reads
     async with (
-        database_alone("list_plans") as address,
-        serving(folder, JOINERY_DATABASE_URL=address) as world,
+        create_temporary_database("list_plans") as address,
+        serve_application(folder, JOINERY_DATABASE_URL=address) as application,
         await connect(address, "filling") as owner,
     ):
         await create_past_partitions(owner, today.date())
-        tenant = await _organisation(world.dependencies, owner, CATALOGUE, ROWS, today)
+        tenant = await _create_organisation(application.dependencies, owner, CATALOGUE, ROWS, today)
         for number in range(1, OTHERS):
-            await _organisation(world.dependencies, owner, f"cat_x{number:021d}", FEW, today)
+            await _create_organisation(application.dependencies, owner, f"cat_x{number:021d}", FEW, today)
         await owner.execute("VACUUM ANALYZE")
-        async with world.dependencies[UnitOfWork].begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
-            _, secret = await world.dependencies[AccessService].create_key(tx, KeyRequest("plans"))
+        async with application.dependencies[UnitOfWork].begin(
+            tenant, AuditContext(Actor("service", "tests"), "tests")
+        ) as tx:
+            _, secret = await application.dependencies[AccessService].create_key(tx, KeyRequest("plans"))
         await owner.execute("SET ROLE joinery_app")
         scope = "SELECT set_config('joinery.org', %s, false), set_config('joinery.livemode', 't', false)"
         await owner.execute(scope, (tenant.org,))
-        yield Ground(Client(world.app, secret), tenant, today, owner)
+        yield ListHarness(Client(application.app, secret), tenant, today, owner)
 
 
-async def _organisation(container: Dependencies, owner: Any, catalogue: str, rows: int, today: datetime) -> Tenant:
+async def _create_organisation(
+    container: Dependencies, owner: Any, catalogue: str, rows: int, today: datetime
+) -> Tenant:
     plan = await container[OrgRegistry].find_plan("max")
     organisation = builders.organisation(plan=plan, catalogues=(catalogue, catalogue + "t"))
     await container[OrgRegistry].create(organisation)
@@ -164,15 +168,15 @@ async def _organisation(container: Dependencies, owner: Any, catalogue: str, row
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
-    async with _filled(tmp_path_factory.mktemp("plans")) as made:
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ListHarness]:
+    async with _create_harness(tmp_path_factory.mktemp("plans")) as made:
         yield made
 
 
-def _queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
+def _build_queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
     """Yield queries without a filter, with each value of each filter, and with pairs of filters."""
     yield {}
-    values = {name: _values(operation.id, name, today) for name in operation.query}
+    values = {name: _list_filter_values(operation.id, name, today) for name in operation.query}
     for name, known in values.items():
         yield from ({name: value} for value in known)
     for one, other in combinations(values, 2):
@@ -180,17 +184,17 @@ def _queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
         yield {one: values[one][-1], other: values[other][0]}
 
 
-async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str]) -> None:
+async def _request_pages(harness: ListHarness, operation: Operation, query: Mapping[str, str]) -> None:
     """Request the first page, the next one, and the previous one."""
-    path = target(
+    path = build_path(
         operation,
-        {"src": build_row_id("src", 0, ground.today.date()), "whe": build_row_id("whe", 0, ground.today.date())},
+        {"src": build_row_id("src", 0, harness.today.date()), "whe": build_row_id("whe", 0, harness.today.date())},
     )
     way = "starting_after"
     cursor: str | None = None
     for _ in range(3):
         page = {"limit": str(LIMIT), **query, **({way: cursor} if cursor else {})}
-        answer = await ground.client.send("GET", f"{path}?{urlencode(page)}")
+        answer = await harness.client.send("GET", f"{path}?{urlencode(page)}")
         assert answer.status == 200, answer.body
         cursor = answer.json()["next_cursor"]
         if cursor is None:
@@ -198,11 +202,11 @@ async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str])
         way = "ending_before" if operation.paging == "both" and "starting_after" in page else "starting_after"
 
 
-def faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = FEW) -> list[str]:
+def find_faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = FEW) -> list[str]:
     """Return the properties of an executed plan that a page of a list must not have."""
     messages = []
     looked = 0
-    for node in nodes(found):
+    for node in list_nodes(found):
         rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         if "Relation Name" in node and node["Node Type"] != "Bitmap Index Scan":
             looked += rows
@@ -216,11 +220,11 @@ def faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = FEW) 
 
 
 @pytest.mark.parametrize("operation", LISTS.values(), ids=LISTS)
-async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_costs_a_page(harness: ListHarness, operation: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = set()
-    for query in _queries(operation, ground.today):
-        with ground.recorded(monkeypatch):
-            await _pages(ground, operation, query)
+    for query in _build_queries(operation, harness.today):
+        with harness.record_statements(monkeypatch):
+            await _request_pages(harness, operation, query)
         either_side = operation.id == "matching.list_pairs" and not {"variant", "product"}.isdisjoint(query)
         unordered = (
             either_side
@@ -229,13 +233,13 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
         )
         by_days = operation.id == "request_logs.list"
         narrow = len(query.get("q", "").split()) + len(query) - ("q" in query) > 1 or unordered
-        for statement, values in ground.sent:
+        for statement, values in harness.statements:
             for mode in ("force_custom_plan", "force_generic_plan"):
                 if (mode, statement, str(values)) in seen:
                     continue
                 seen.add((mode, statement, str(values)))
-                await ground.looking.execute(f"SET plan_cache_mode = {mode}".encode())
-                found = await plan(ground.looking, statement, values, "ANALYZE", "TIMING off")
+                await harness.connection.execute(f"SET plan_cache_mode = {mode}".encode())
+                found = await explain_plan(harness.connection, statement, values, "ANALYZE", "TIMING off")
                 most = SCAN_LIMIT + ROUTINE + SORTED if narrow else ROUTINE
                 few, whole = LIMIT + 1, FEW
                 if by_days:
@@ -243,19 +247,19 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
                     most, few, whole = (
                         (2 * SCAN_LIMIT, SCAN_LIMIT, SCAN_LIMIT) if "custom" in mode else (ROWS, ROWS, SCAN_LIMIT)
                     )
-                messages = faults(found, most, SORTED if unordered else few, whole)
+                messages = find_faults(found, most, SORTED if unordered else few, whole)
                 assert not messages, (operation.id, query, mode, messages, statement)
     assert seen
 
 
-async def test_walking_through_a_table_would_be_noticed(ground: Ground) -> None:
+async def test_walking_through_a_table_would_be_noticed(harness: ListHarness) -> None:
     """Checks a list without an index in its order, and one that reads its whole table."""
-    values = {"org": ground.tenant.org}
-    await ground.looking.execute("SET plan_cache_mode = force_custom_plan")
+    values = {"org": harness.tenant.org}
+    await harness.connection.execute("SET plan_cache_mode = force_custom_plan")
     for wrong, word in {
         "SELECT id FROM offers WHERE org = %(org)s ORDER BY price DESC LIMIT 6": "sorted",
         "SELECT id FROM offers WHERE org = %(org)s AND currency = 'eur' ORDER BY id LIMIT 6": "looked at",
         "SELECT count(*) FROM offers WHERE org = %(org)s AND price > 0": "is read",
     }.items():
-        messages = faults(await plan(ground.looking, wrong, values, "ANALYZE"), ROUTINE, LIMIT + 1)
+        messages = find_faults(await explain_plan(harness.connection, wrong, values, "ANALYZE"), ROUTINE, LIMIT + 1)
         assert any(word in one for one in messages), (wrong, messages)

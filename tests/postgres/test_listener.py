@@ -19,7 +19,7 @@ from domain.changes.usecases.log_tailer import LogTailer
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.asyncio
 
 
 @dataclass
-class Log:
+class FollowedLog:
     """Log of a separate database with a running follower."""
 
     address: str
@@ -35,14 +35,14 @@ class Log:
     tailer: LogTailer
     tenant: Tenant
 
-    async def write(self, count: int = 1) -> list[str]:
+    async def append_events(self, count: int = 1) -> list[str]:
         """Append events in one transaction and return their IDs."""
         events = [builders.event(new_id("src")) for _ in range(count)]
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[EventLog].append(events)
         return [event.id for event in events]
 
-    async def page_request(self, name: str) -> int:
+    async def terminate_connections(self, name: str) -> int:
         """Terminate the connections with that name and return their number."""
         async with await psycopg.AsyncConnection.connect(self.address, autocommit=True) as connection:
             cursor = await connection.execute(
@@ -54,9 +54,9 @@ class Log:
 
 
 @asynccontextmanager
-async def running(idle: float) -> AsyncIterator[Log]:
+async def follow_log(idle: float) -> AsyncIterator[FollowedLog]:
     """Run a follower on a separate database."""
-    async with database_alone("listener") as address:
+    async with create_temporary_database("listener") as address:
         pool = Pool(address, size=4)
         rendering = JsonEventRendering()
         tailer = LogTailer(PostgresEventReader(pool), rendering, PostgresSignals(pool), idle_seconds=idle)
@@ -64,7 +64,7 @@ async def running(idle: float) -> AsyncIterator[Log]:
         task = asyncio.create_task(tailer.run())
         try:
             async with asyncio.timeout(60):
-                yield Log(address, uow, tailer, Tenant(new_id("org"), True))
+                yield FollowedLog(address, uow, tailer, Tenant(new_id("org"), True))
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -72,7 +72,7 @@ async def running(idle: float) -> AsyncIterator[Log]:
 
 
 async def test_a_cut_listener_reconnects_and_misses_nothing() -> None:
-    async with running(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
+    async with follow_log(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
         written, seen = [], []
 
         async def take() -> None:
@@ -80,12 +80,12 @@ async def test_a_cut_listener_reconnects_and_misses_nothing() -> None:
                 seen.extend(event.id for event in (await following.next_batch()).events)
 
         for name in ("joinery signals", "joinery", "joinery signals"):
-            written += await log.write(2)
+            written += await log.append_events(2)
             await take()
-            assert await log.page_request(name) >= 1
+            assert await log.terminate_connections(name) >= 1
             for _ in range(20):
                 try:
-                    written += await log.write()
+                    written += await log.append_events()
                     break
                 except Exception:  # the pool detects that its connections are closed
                     await asyncio.sleep(0.05)
@@ -94,13 +94,13 @@ async def test_a_cut_listener_reconnects_and_misses_nothing() -> None:
 
 
 async def test_an_open_writer_is_not_notified_and_delays_no_other() -> None:
-    async with running(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
-        first = await log.write()
+    async with follow_log(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
+        first = await log.append_events()
         assert [event.id for event in (await following.next_batch()).events] == first
         event = builders.event(new_id("src"))
         async with log.uow.begin(log.tenant, builders.CALL) as slow:
             await slow[EventLog].append([event])
-            second = await log.write(2)
+            second = await log.append_events(2)
             seen: list[str] = []
             while len(seen) < 2:
                 seen += [event.id for event in (await following.next_batch()).events]

@@ -31,7 +31,7 @@ async def backend() -> AsyncIterator[Backend]:
         yield made
 
 
-async def _write(shop: MergedCatalogue, number: int) -> None:
+async def _change_products(shop: MergedCatalogue, number: int) -> None:
     """Change products of one source repeatedly."""
     dice, source = random.Random(number), shop.sources[number]
     keys = [product.key for product in shop.products if product.source == source.id]
@@ -42,7 +42,7 @@ async def _write(shop: MergedCatalogue, number: int) -> None:
             await shop.change_product(source, dice.choice(keys), title=f"Title {number} {turn}")
 
 
-async def _merge(shop: MergedCatalogue, number: int) -> None:
+async def _merge_and_undo(shop: MergedCatalogue, number: int) -> None:
     dice = random.Random(100 + number)
     for _ in range(ROUNDS):
         try:
@@ -63,7 +63,10 @@ async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> No
         source = await shop.create_source()
         for item in range(4):
             await shop.load_product(source, f"{number}{item}", "red", "blue")
-    await asyncio.gather(*(_write(shop, number) for number in range(3)), *(_merge(shop, number) for number in range(2)))
+    await asyncio.gather(
+        *(_change_products(shop, number) for number in range(3)),
+        *(_merge_and_undo(shop, number) for number in range(2)),
+    )
     ids = [product.id for product in shop.products]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         tied = await tx[CatalogueStore].load_cluster(ids, ids)

@@ -14,12 +14,12 @@ from adapters.postgres.schema_migrations import (
     parse_schema_number,
     read_compatibility,
 )
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 NEXT = "9001_next"
 
 
-def _with(monkeypatch: pytest.MonkeyPatch, *scripts: tuple[str, str]) -> None:
+def _add_migrations(monkeypatch: pytest.MonkeyPatch, *scripts: tuple[str, str]) -> None:
     monkeypatch.setattr(schema_migrations, "load_migrations", lambda known=load_migrations(): [*known, *scripts])
 
 
@@ -35,9 +35,9 @@ def test_every_migration_leaves_the_last_release_working() -> None:
 
 
 def test_an_index_is_made_outside_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_index"))
+    address = asyncio.run(create_database("migrating_index"))
     script = "-- transaction: none\nDROP INDEX CONCURRENTLY IF EXISTS next;\nCREATE INDEX CONCURRENTLY next ON users (created_at);\n"
-    _with(monkeypatch, (NEXT, script))
+    _add_migrations(monkeypatch, (NEXT, script))
     assert asyncio.run(schema_migrations.migrate(address)) == [NEXT]
     with psycopg.connect(address) as owner:
         assert owner.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'next'::regclass").fetchone() == (
@@ -46,31 +46,31 @@ def test_an_index_is_made_outside_a_transaction(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_migration_must_declare_that_it_needs_no_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_undeclared"))
-    _with(monkeypatch, (NEXT, "CREATE INDEX CONCURRENTLY next ON users (created_at);\n"))
+    address = asyncio.run(create_database("migrating_undeclared"))
+    _add_migrations(monkeypatch, (NEXT, "CREATE INDEX CONCURRENTLY next ON users (created_at);\n"))
     with pytest.raises(MigrationError, match="transaction: none"):
         asyncio.run(schema_migrations.migrate(address))
     assert asyncio.run(schema_migrations.list_pending_migrations(address)) == [NEXT]
 
 
 def test_what_was_applied_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_failure"))
-    _with(monkeypatch, (NEXT, "CREATE TABLE made (a integer)"), ("9002_broken", "SELECT 1 / 0"))
+    address = asyncio.run(create_database("migrating_failure"))
+    _add_migrations(monkeypatch, (NEXT, "CREATE TABLE made (a integer)"), ("9002_broken", "SELECT 1 / 0"))
     with pytest.raises(psycopg.errors.DivisionByZero):
         asyncio.run(schema_migrations.migrate(address))
     assert NEXT in (found := asyncio.run(read_compatibility(address))).names and "9002_broken" not in found.names
 
 
 def test_what_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_plan"))
+    address = asyncio.run(create_database("migrating_plan"))
     assert asyncio.run(schema_migrations.list_pending_migrations(address)) == []
-    _with(monkeypatch, (NEXT, "SELECT 1"))
+    _add_migrations(monkeypatch, (NEXT, "SELECT 1"))
     assert asyncio.run(schema_migrations.list_pending_migrations(address)) == [NEXT]
 
 
 def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_busy"))
-    _with(monkeypatch, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
+    address = asyncio.run(create_database("migrating_busy"))
+    _add_migrations(monkeypatch, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
     monkeypatch.setattr(schema_migrations, "LOCK_ATTEMPTS", 1)
     with psycopg.connect(address) as holder:
         holder.execute("SELECT count(*) FROM users")
@@ -80,9 +80,9 @@ def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_contract"))
+    address = asyncio.run(create_database("migrating_contract"))
     with monkeypatch.context() as later:
-        _with(later, (NEXT, "-- oldest-compatible: 9001\nSELECT 1"))
+        _add_migrations(later, (NEXT, "-- oldest-compatible: 9001\nSELECT 1"))
         assert asyncio.run(schema_migrations.migrate(address)) == [NEXT]
         assert asyncio.run(read_compatibility(address)).find_incompatibility() is None
     found = asyncio.run(read_compatibility(address))
@@ -92,9 +92,9 @@ def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.
 
 
 def test_an_expanding_migration_leaves_them_working(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = asyncio.run(fresh_database("migrating_expand"))
+    address = asyncio.run(create_database("migrating_expand"))
     with monkeypatch.context() as later:
-        _with(later, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
+        _add_migrations(later, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
         asyncio.run(schema_migrations.migrate(address))
     found = asyncio.run(read_compatibility(address))
     assert (found.find_incompatibility(), found.list_unknown_migrations()) == (None, [NEXT])

@@ -13,7 +13,7 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.changes.model import BEGINNING, EventFilter, LogView
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 
@@ -26,7 +26,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 """
 
 
-async def _append(uow: PostgresUnitOfWork) -> str:
+async def _append_event(uow: PostgresUnitOfWork) -> str:
     event = builders.event("src_1", type="source.blocked")
     async with uow.begin(TENANT, builders.CALL) as tx:
         await tx[EventLog].append([event])
@@ -35,20 +35,20 @@ async def _append(uow: PostgresUnitOfWork) -> str:
 
 async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
     """The restore closes connections and with them their caches, so new events are recorded again."""
-    async with database_alone("noted") as address:
+    async with create_temporary_database("noted") as address:
         pool = Pool(address, size=1)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
         reader = PostgresEventReader(pool)
         try:
             for _ in range(2):
-                await _append(uow)
+                await _append_event(uow)
             async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
                 await owner.execute(_GONE)
             made: list[str] = []
             async with asyncio.timeout(30):
                 while len(made) < 2:
                     try:
-                        made.append(await _append(uow))
+                        made.append(await _append_event(uow))
                     except Exception:  # the pool detects that its connections are closed
                         await asyncio.sleep(0.05)
             bounds = (await reader.query_bounds([TENANT]))[TENANT]
@@ -60,12 +60,12 @@ async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
 
 async def test_a_connection_notes_a_type_once_in_a_block() -> None:
     """Hundreds of events need one row; the others need no statement."""
-    async with database_alone("noting") as address:
+    async with create_temporary_database("noting") as address:
         pool = Pool(address, size=1)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
         try:
             for _ in range(600):
-                await _append(uow)
+                await _append_event(uow)
             async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
                 cursor = await owner.execute("SELECT org, livemode, term, block FROM event_log_terms ORDER BY block")
                 assert await cursor.fetchall() == [

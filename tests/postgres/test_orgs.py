@@ -7,7 +7,7 @@ import pytest
 
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.citus import ON_CLUSTER
 
@@ -17,7 +17,10 @@ WAITING = "SELECT FROM pg_locks WHERE NOT granted"
 @pytest.mark.asyncio
 @pytest.mark.skipif(ON_CLUSTER, reason="a cluster locks its shards in another order")
 async def test_the_creation_of_an_organisation_is_repeated_after_a_deadlock() -> None:
-    async with database_alone("deadlock") as address, await psycopg.AsyncConnection.connect(address) as other:
+    async with (
+        create_temporary_database("deadlock") as address,
+        await psycopg.AsyncConnection.connect(address) as other,
+    ):
         pool = Pool(address)
         registry = PostgresOrgRegistry(pool)
         organisation = builders.organisation(plan=await registry.find_plan("standard"))

@@ -28,7 +28,7 @@ from domain.request_logs.model import RequestLogFilter
 from domain.request_logs.ports import RequestLogStore
 from domain.webhooks.model import DeliveryFilter
 from domain.webhooks.ports import WebhookStore
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 from tests.support.postgres import database, is_available
@@ -38,7 +38,7 @@ TODAY = datetime.now(UTC).date()
 
 
 @dataclass
-class Place:
+class PartitionHarness:
     """Separate database with a tenant that reads and writes."""
 
     address: str
@@ -49,11 +49,11 @@ class Place:
     rounds: int = 0
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def tick(self, day: date) -> None:
+    async def maintain_partitions(self, day: date) -> None:
         """Maintain the partitions as the scheduler does."""
         await PostgresMaintenance(self.pool).maintain_partitions(day)
 
-    async def use(self) -> None:
+    async def use_tables(self) -> None:
         """Write to and read from the partitioned tables until `stop` is set, and record the longest round."""
         endpoint = builders.endpoint()
         while not self.stop.is_set():
@@ -71,13 +71,13 @@ class Place:
             self.rounds += 1
             await asyncio.sleep(0.005)
 
-    async def days(self, table: str) -> set[str]:
+    async def list_partitions(self, table: str) -> set[str]:
         """Return the partitions of the table."""
         async with self.pool.connect_as_owner() as link:
             return set((await partitions.list_partitions(link.driver_connection, table)).values())
 
     @asynccontextmanager
-    async def dump(self) -> AsyncIterator[None]:
+    async def hold_dump(self) -> AsyncIterator[None]:
         """Hold a transaction that has read every table, as a dump does."""
         async with await psycopg.AsyncConnection.connect(self.address) as reader:
             await reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -91,77 +91,77 @@ class Place:
 
 
 @pytest_asyncio.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.soak)])
-async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+async def harness(request: pytest.FixtureRequest) -> AsyncIterator[PartitionHarness]:
     if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
-    async with database_alone("days", await database(request.param)) as address:
+    async with create_temporary_database("days", await database(request.param)) as address:
         pool = Pool(address, size=4)
         plan = await PostgresOrgRegistry(pool).find_plan("standard")
         assert plan is not None
         organisation = builders.organisation(plan=plan)
         await PostgresOrgRegistry(pool).create(organisation)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
-        yield Place(address, pool, uow, Tenant(organisation.id, True))
+        yield PartitionHarness(address, pool, uow, Tenant(organisation.id, True))
         await pool.close()
 
 
 @pytest.mark.soak
-async def test_nothing_waits_while_a_dump_runs(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_waits_while_a_dump_runs(harness: PartitionHarness, caplog: pytest.LogCaptureFixture) -> None:
     old, new = TODAY - timedelta(days=200), TODAY + timedelta(days=1)
-    await place.tick(old)
-    using = asyncio.create_task(place.use())
+    await harness.maintain_partitions(old)
+    using = asyncio.create_task(harness.use_tables())
     async with asyncio.timeout(120):
-        async with place.dump():
-            await place.tick(new)
-            before = place.rounds
-            while place.rounds < before + 5:
+        async with harness.hold_dump():
+            await harness.maintain_partitions(new)
+            before = harness.rounds
+            while harness.rounds < before + 5:
                 await asyncio.sleep(0.01)
         for table in PARTITIONED_TABLES:
-            held = await place.days(table)
+            held = await harness.list_partitions(table)
             assert (
                 build_partition_name(table, new + timedelta(days=DAYS_AHEAD)) not in held
                 and build_partition_name(table, old) in held
             )
             assert f"{build_partition_name(table, old)} in use, deferred to the next run" in caplog.text
-        await place.tick(new)
+        await harness.maintain_partitions(new)
         for table in PARTITIONED_TABLES:
-            held = await place.days(table)
+            held = await harness.list_partitions(table)
             assert (
                 build_partition_name(table, new + timedelta(days=DAYS_AHEAD)) in held
                 and build_partition_name(table, old) not in held
             )
-    place.stop.set()
+    harness.stop.set()
     await using
-    assert place.longest < 1, "somebody waited behind the maintenance"
+    assert harness.longest < 1, "somebody waited behind the maintenance"
 
 
-async def test_who_is_in_the_way_for_a_moment_only_delays_it(place: Place) -> None:
+async def test_who_is_in_the_way_for_a_moment_only_delays_it(harness: PartitionHarness) -> None:
     new = TODAY + timedelta(days=1)
     async with asyncio.timeout(60):
-        async with place.dump():
-            ticking = asyncio.create_task(place.tick(new))
+        async with harness.hold_dump():
+            ticking = asyncio.create_task(harness.maintain_partitions(new))
             await asyncio.sleep(0.5)
         await ticking
     for table in PARTITIONED_TABLES:
-        assert build_partition_name(table, new + timedelta(days=DAYS_AHEAD)) in await place.days(table)
+        assert build_partition_name(table, new + timedelta(days=DAYS_AHEAD)) in await harness.list_partitions(table)
 
 
-async def test_two_at_once_make_each_day_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+async def test_two_at_once_make_each_day_once(harness: PartitionHarness, caplog: pytest.LogCaptureFixture) -> None:
     days = [TODAY + timedelta(days=n) for n in range(10, 14)]
-    await asyncio.gather(*(place.tick(day) for day in [*days, *days]))
-    await place.tick(days[-1])
+    await asyncio.gather(*(harness.maintain_partitions(day) for day in [*days, *days]))
+    await harness.maintain_partitions(days[-1])
     for table in PARTITIONED_TABLES:
         made = {build_partition_name(table, day + timedelta(days=DAYS_AHEAD)) for day in days}
-        assert made <= await place.days(table)
+        assert made <= await harness.list_partitions(table)
     assert "not created" not in caplog.text
 
 
 @pytest.mark.soak
-async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_days_go_by(harness: PartitionHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ticks are missed or blocked by dumps, and rows are misdated; the number of partitions stays bounded."""
     monkeypatch.setattr(partitions, "LOCK_PAUSE_SECONDS", 0.0)
     dice = random.Random(7)
-    sink = PostgresRequestLogSink(place.pool)
+    sink = PostgresRequestLogSink(harness.pool)
     day, last = TODAY, TODAY + timedelta(days=110)
     while day < last:
         day += timedelta(days=dice.choice((1, 1, 1, 1, 2, 6)))
@@ -172,22 +172,22 @@ async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) ->
             day - timedelta(days=dice.randrange(200)),
         ]
         moments = [datetime(when.year, when.month, when.day, 12, tzinfo=UTC) for when in written]
-        await sink.write([builders.request_log(place.tenant, created_at=moment) for moment in moments])
-        async with place.uow.begin(place.tenant, builders.CALL) as tx:
+        await sink.write([builders.request_log(harness.tenant, created_at=moment) for moment in moments])
+        async with harness.uow.begin(harness.tenant, builders.CALL) as tx:
             await tx[EventLog].append([builders.event(f"src_{n}") for n in range(4)])
-        async with await psycopg.AsyncConnection.connect(place.address, autocommit=True) as owner:
-            await _redate(owner, moments)
+        async with await psycopg.AsyncConnection.connect(harness.address, autocommit=True) as owner:
+            await _redate_events(owner, moments)
         if dice.random() < 0.06:
-            async with place.dump():
-                await place.tick(day)
+            async with harness.hold_dump():
+                await harness.maintain_partitions(day)
         else:
-            await place.tick(day)
-    await place.tick(day)
+            await harness.maintain_partitions(day)
+    await harness.maintain_partitions(day)
     for table, days in PARTITIONED_TABLES.items():
-        held = await place.days(table)
+        held = await harness.list_partitions(table)
         assert len(held) <= days.days_kept + DAYS_AHEAD + 12
         assert {build_partition_name(table, day + timedelta(days=n)) for n in range(DAYS_AHEAD + 1)} <= held
-        async with place.pool.connect_as_owner() as link:
+        async with harness.pool.connect_as_owner() as link:
             rows = await (await link.driver_connection.execute(f"SELECT count(*) FROM {table}".encode())).fetchone()
             left = await (
                 await link.driver_connection.execute(f"SELECT count(*) FROM {table}_default".encode())
@@ -195,7 +195,7 @@ async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) ->
         assert rows and left and rows[0] <= 4 * (days.days_kept + 10) and left[0] <= days.days_kept + 10
 
 
-async def _redate(owner: psycopg.AsyncConnection[tuple[object, ...]], moments: list[datetime]) -> None:
+async def _redate_events(owner: psycopg.AsyncConnection[tuple[object, ...]], moments: list[datetime]) -> None:
     cursor = await owner.execute("SELECT position FROM events ORDER BY position DESC LIMIT 4")
     for (position,), moment in zip(reversed(await cursor.fetchall()), moments, strict=True):
         await owner.execute("UPDATE events SET time = %s WHERE position = %s", (moment, position))

@@ -13,7 +13,7 @@ from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders, catalogues
 from tests.support.memory.clock import SystemClock
 
@@ -22,9 +22,9 @@ SOURCES, PRODUCTS, VARIANTS = 3, 250, 2
 
 
 @asynccontextmanager
-async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
+async def load_database() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
     """Yield a newly filled database and one of its sources."""
-    async with database_alone("plans") as address:
+    async with create_temporary_database("plans") as address:
         pool = Pool(address, size=2)
         try:
             uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
@@ -46,7 +46,7 @@ async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
 @pytest.mark.parametrize("stream", ["catalogue", "stock"])
 async def test_what_is_stated_is_found_without_walking_everything(stream: str) -> None:
     """The removal limit checks this for each chunk: a wrong join order costs the third power of the rows."""
-    async with loaded() as (uow, tenant, source), uow.begin_reading(tenant) as tx:
+    async with load_database() as (uow, tenant, source), uow.begin_reading(tenant) as tx:
         keys = [f"P{n}" + ("" if stream == "catalogue" else "-0") for n in range(0, PRODUCTS, 2)]
         async with asyncio.timeout(5):
             for _ in range(6):

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from adapters.postgres.nodes.pool import Pool
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 
 pytestmark = pytest.mark.asyncio
 OWN, OTHERS = 4000, 2000
@@ -26,15 +26,15 @@ _PAGE = "SELECT id FROM offers WHERE org = %s AND livemode = %s ORDER BY id DESC
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
     """Return a database with many offers of one organisation among those of others, analysed."""
-    async with database_alone("policy_plans") as made:
+    async with create_temporary_database("policy_plans") as made:
         async with await psycopg.AsyncConnection.connect(made, autocommit=True) as owner:
             await owner.execute(_FILL, (OWN, OWN + OTHERS))
             await owner.execute("ANALYZE offers")
         yield made
 
 
-def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [plan, *(node for part in plan.get("Plans", ()) for node in _nodes(part))]
+def _list_nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(node for part in plan.get("Plans", ()) for node in _list_nodes(part))]
 
 
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
@@ -52,7 +52,7 @@ async def test_a_page_walks_the_index(address: str, mode: str) -> None:
         await pool.close()
     assert row is not None
     [explained] = json.loads(row[0]) if isinstance(row[0], str) else row[0]
-    nodes = _nodes(explained["Plan"])
+    nodes = _list_nodes(explained["Plan"])
     assert not [node for node in nodes if node.get("Parent Relationship") in ("InitPlan", "SubPlan")]
     [scan] = [node for node in nodes if "Scan" in node["Node Type"]]
     assert scan["Node Type"].startswith("Index") and "org" in scan["Index Cond"]

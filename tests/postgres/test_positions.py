@@ -17,7 +17,7 @@ from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.postgres import database, postgres_backend
@@ -28,30 +28,30 @@ WRITERS = 8
 ROLLED_BACK = 0.05
 
 
-class RolledBack(Exception):
+class Rollback(Exception):
     """Exception that rolls a transaction back."""
 
 
-class Writers:
+class EventWriters:
     """Tasks that change sources and append events, with the subject locked first."""
 
     def __init__(self, uow: UnitOfWork, tenant: Tenant, sources: list[str]) -> None:
         self._uow, self._tenant, self._sources = uow, tenant, sources
-        self.committed = 0
-        self.undone = 0
+        self.committed_count = 0
+        self.rolled_back_count = 0
 
     async def write(self, seed: int, until: float) -> None:
         """Write until that time of the loop's clock."""
         dice, clock = random.Random(seed), asyncio.get_running_loop().time
         while clock() < until:
             try:
-                count = await self._once(dice)
-            except RolledBack:
-                self.undone += 1
+                count = await self._write_once(dice)
+            except Rollback:
+                self.rolled_back_count += 1
             else:
-                self.committed += count
+                self.committed_count += count
 
-    async def _once(self, dice: random.Random) -> int:
+    async def _write_once(self, dice: random.Random) -> int:
         count = dice.choice((1, 1, 1, 3, 60))
         async with self._uow.begin(self._tenant, builders.CALL) as tx:
             source = await tx[SourceStore].get(dice.choice(self._sources), lock=True)
@@ -64,11 +64,11 @@ class Writers:
             await tx[EventLog].append(events)
             await asyncio.sleep(dice.random() * 0.004)
             if dice.random() < ROLLED_BACK:
-                raise RolledBack
+                raise Rollback
         return count
 
 
-class Witness:
+class LogFollower:
     """Reader that follows the log up to its current end."""
 
     def __init__(self, address: str, events: EventReader, log: Tenant) -> None:
@@ -101,16 +101,16 @@ class Witness:
 async def test_followers_miss_nothing_and_see_each_subject_in_order() -> None:
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
-        writers = Writers(backend.uow, tenant, await _sources(backend, tenant, 5))
+        writers = EventWriters(backend.uow, tenant, await _add_sources(backend, tenant, 5))
         address = await database()
-        followers = [Witness(address, backend.events, tenant) for _ in range(2)]
+        followers = [LogFollower(address, backend.events, tenant) for _ in range(2)]
         until = asyncio.get_running_loop().time() + SECONDS
         writing = asyncio.gather(*(writers.write(seed, until) for seed in range(WRITERS)))
         async with asyncio.timeout(SECONDS * 6):
             await asyncio.gather(writing, *(tailer.follow(writing) for tailer in followers))
-        stored = await _stored(address, tenant.org)
-    assert writers.committed > 200 and writers.undone > 0
-    assert len(stored) == writers.committed
+        stored = await _read_events(address, tenant.org)
+    assert writers.committed_count > 200 and writers.rolled_back_count > 0
+    assert len(stored) == writers.committed_count
     for tailer in followers:
         assert tailer.seen == stored
     versions: dict[str, int] = {}
@@ -119,7 +119,7 @@ async def test_followers_miss_nothing_and_see_each_subject_in_order() -> None:
         versions[subject] = version
 
 
-async def _sources(backend: Backend, tenant: Tenant, count: int) -> list[str]:
+async def _add_sources(backend: Backend, tenant: Tenant, count: int) -> list[str]:
     made = [builders.source() for _ in range(count)]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for source in made:
@@ -127,7 +127,7 @@ async def _sources(backend: Backend, tenant: Tenant, count: int) -> list[str]:
     return [source.id for source in made]
 
 
-async def _stored(address: str, org: str, *, live_only: bool = False) -> list[tuple[int, str, int]]:
+async def _read_events(address: str, org: str, *, live_only: bool = False) -> list[tuple[int, str, int]]:
     async with await psycopg.AsyncConnection.connect(address) as connection:
         cursor = await connection.execute(
             "SELECT position, subject, version FROM events WHERE org = %s AND (livemode OR NOT %s) ORDER BY position",
@@ -148,7 +148,7 @@ async def test_positions_are_taken_when_everything_else_is_done() -> None:
                     async with backend.uow.begin(tenant, builders.CALL) as quick:
                         await quick[EventLog].append([builders.event("src_2"), builders.event("src_3")])
                 await slow[EventLog].append([builders.event("src_4")])
-        found = await _stored(await database(), tenant.org)
+        found = await _read_events(await database(), tenant.org)
     assert [(position, subject) for position, subject, _ in found] == [
         (1, "src_2"), (2, "src_3"), (3, "src_2"), (4, "src_3"), (5, "src_2"), (6, "src_3"), (7, "src_1"), (8, "src_4"),
     ]  # fmt: skip
@@ -159,51 +159,54 @@ async def test_a_writer_that_is_about_to_commit_holds_up_its_own_log_alone() -> 
     async with postgres_backend() as backend:
         tenant, other = await backend.tenant(), await backend.tenant()
         for log in (tenant, other, Tenant(tenant.org, False)):
-            await _append(backend, log)
+            await _append_event(backend, log)
         async with await psycopg.AsyncConnection.connect(await database()) as committing:
             await committing.execute("UPDATE event_logs SET last = last + 1 WHERE org = %s AND livemode", (tenant.org,))
             async with asyncio.timeout(20):
                 for log in (other, Tenant(tenant.org, False)):
-                    await _append(backend, log)
+                    await _append_event(backend, log)
                 assert (await backend.events.query_bounds([tenant]))[tenant].last == 1, "reading waits for nobody"
-            waiting = asyncio.create_task(_append(backend, tenant))
+            waiting = asyncio.create_task(_append_event(backend, tenant))
             await asyncio.sleep(0.3)
             assert not waiting.done()
             await committing.rollback()
         async with asyncio.timeout(20):
             await waiting
-        assert [position for position, _, _ in await _stored(await database(), tenant.org, live_only=True)] == [1, 2]
+        assert [position for position, _, _ in await _read_events(await database(), tenant.org, live_only=True)] == [
+            1,
+            2,
+        ]
 
 
 async def test_what_dies_right_before_its_commit_leaves_no_gap() -> None:
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
-        await _append(backend, tenant)
-        with pytest.raises(RolledBack):
+        await _append_event(backend, tenant)
+        with pytest.raises(Rollback):
             async with backend.uow.begin(tenant, builders.CALL) as tx:
                 await tx[EventLog].append([builders.event("src_1")])
                 await tx.flush()  # type: ignore[attr-defined]
-                raise RolledBack
-        await _append(backend, tenant)
-        assert [position for position, _, _ in await _stored(await database(), tenant.org)] == [1, 2]
+                raise Rollback
+        await _append_event(backend, tenant)
+        assert [position for position, _, _ in await _read_events(await database(), tenant.org)] == [1, 2]
 
 
 async def test_a_savepoint_that_is_undone_takes_its_events_along() -> None:
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            with pytest.raises(RolledBack):
+            with pytest.raises(Rollback):
                 async with tx.savepoint():
                     await tx[EventLog].append([builders.event("src_1")])
-                    raise RolledBack
+                    raise Rollback
             await tx[EventLog].append([builders.event("src_2")])
-            await _append(backend, tenant)
-        found = [(position, subject) for position, subject, _ in await _stored(await database(), tenant.org)]
+            await _append_event(backend, tenant)
+        found = [(position, subject) for position, subject, _ in await _read_events(await database(), tenant.org)]
         assert found == [(1, "src_3"), (2, "src_2")]
 
 
 async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> None:
-    async with database_alone("first") as address:
+    async with create_temporary_database("first") as address:
         pool, log = Pool(address, size=2), Tenant("org_1", True)
         reader = PostgresEventReader(pool)
         try:
@@ -216,7 +219,7 @@ async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> Non
             await pool.close()
 
 
-async def _append(backend: Backend, log: Tenant) -> None:
+async def _append_event(backend: Backend, log: Tenant) -> None:
     async with backend.uow.begin(log, builders.CALL) as tx:
         await tx[EventLog].append([builders.event("src_3")])
 
@@ -225,14 +228,14 @@ async def test_who_stands_behind_an_event_of_a_wrong_clock_hears_what_follows() 
     """The partitions after a position are found by its time, also after the server's clock was ahead."""
     async with postgres_backend() as backend:
         log = await backend.tenant()
-        await _append(backend, log)
+        await _append_event(backend, log)
         async with await psycopg.AsyncConnection.connect(await database()) as owner:
             for table in ("events", "event_logs"):
                 await owner.execute(
                     f"UPDATE {table} SET time = time + interval '3 days' WHERE org = %s".encode(), (log.org,)
                 )
         ahead = (await backend.events.query_bounds([log]))[log].end
-        await _append(backend, log)
+        await _append_event(backend, log)
         page = await backend.events.read_page(LogView.own(log), ahead, LogPosition(position=OPEN_END), 10, ALL)
         assert [event.position for event in page.events] == [2]
         assert ahead.time is not None and page.events[0].time >= ahead.time

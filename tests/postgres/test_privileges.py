@@ -18,9 +18,9 @@ from adapters.postgres.privileges import APP, SYSTEM
 from adapters.postgres.schema_migrations import load_migrations, migrate, read_compatibility
 from domain.kernel.tenancy import Tenant
 from ports.maintenance import Maintenance
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support.postgres import database, is_available
-from tests.tenancy.world import serving
+from tests.tenancy.world import serve_application
 
 pytestmark = pytest.mark.asyncio
 
@@ -173,14 +173,14 @@ async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """Return a migrated database with its partitions, on the embedded server and on the local one."""
     if request.param == "server" and not await is_available():
         pytest.skip("there is no server at hand")
-    async with database_alone("rights", await database(request.param)) as made:
+    async with create_temporary_database("rights", await database(request.param)) as made:
         pool = Pool(made, size=1)
         await PostgresMaintenance(pool).maintain_partitions()
         await pool.close()
         yield made
 
 
-async def _rows(address: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+async def _fetch_rows(address: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         return await (await owner.execute(statement.encode(), values)).fetchall()
 
@@ -188,7 +188,7 @@ async def _rows(address: str, statement: str, **values: Any) -> list[tuple[Any, 
 @pytest.mark.parametrize("role", ROLES)
 async def test_every_table(address: str, role: str) -> None:
     found = {}
-    for name, partition, rights, columns in await _rows(address, _TABLES, role=role):
+    for name, partition, rights, columns in await _fetch_rows(address, _TABLES, role=role):
         letters = "".join(letter for letter in "SIUD" for right in rights.split(",") if right[:1] == letter)
         letters += "".join(right[0] + right[right.index("(") :] for right in columns.split(",") if right)
         if partition:
@@ -202,18 +202,18 @@ async def test_every_table(address: str, role: str) -> None:
 @pytest.mark.parametrize("role", ROLES)
 async def test_schema_database_sequences_and_functions(address: str, role: str) -> None:
     rights = "SELECT has_schema_privilege(%(who)s, 'public', %(right)s)"
-    assert await _rows(address, rights, who=role, right="USAGE") == [(True,)]
-    assert await _rows(address, rights, who=role, right="CREATE") == [(False,)]
-    assert await _rows(address, rights, who="public", right="CREATE") == [(False,)]
+    assert await _fetch_rows(address, rights, who=role, right="USAGE") == [(True,)]
+    assert await _fetch_rows(address, rights, who=role, right="CREATE") == [(False,)]
+    assert await _fetch_rows(address, rights, who="public", right="CREATE") == [(False,)]
     temporary = "SELECT has_database_privilege(%(who)s, current_database(), %(right)s)"
-    assert await _rows(address, temporary, who=role, right="TEMPORARY") == [(True,)]
-    assert await _rows(address, temporary, who=role, right="CREATE") == [(False,)]
-    assert await _rows(address, temporary, who="public", right="TEMPORARY") == [(False,)]
+    assert await _fetch_rows(address, temporary, who=role, right="TEMPORARY") == [(True,)]
+    assert await _fetch_rows(address, temporary, who=role, right="CREATE") == [(False,)]
+    assert await _fetch_rows(address, temporary, who="public", right="TEMPORARY") == [(False,)]
     sequences = "SELECT relname, has_sequence_privilege(%(who)s, oid, 'UPDATE') FROM pg_class WHERE relkind = 'S'"
-    assert await _rows(address, sequences, who=role) == []
+    assert await _fetch_rows(address, sequences, who=role) == []
     functions = """SELECT proname, has_function_privilege('public', oid, 'EXECUTE'), prosecdef, coalesce(proconfig::text, '')
         FROM pg_proc WHERE pronamespace = 'public'::regnamespace"""
-    for name, open_to_all, definer, settings in await _rows(address, functions):
+    for name, open_to_all, definer, settings in await _fetch_rows(address, functions):
         assert not open_to_all and not definer and "search_path=pg_catalog, pg_temp" in settings, name
 
 
@@ -255,7 +255,7 @@ async def test_migrating_again_revokes_privileges_granted_since(address: str) ->
 
 async def test_a_tenants_connection_never_spans_tenants(address: str) -> None:
     """Whatever the settings: policies of joinery_app have no wildcard, and it is no member of the other role."""
-    await _rows_of_two(address)
+    await _insert_organisations(address)
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(APP)))
         with pytest.raises(errors.UndefinedObject):
@@ -266,12 +266,12 @@ async def test_a_tenants_connection_never_spans_tenants(address: str) -> None:
                 (i,) for i in expected
             ]
     member = "SELECT pg_has_role(%(who)s, %(other)s, 'MEMBER')"
-    assert await _rows(address, member, who=APP, other=SYSTEM) == [(False,)]
-    assert await _rows(address, member, who=SYSTEM, other=APP) == [(False,)]
+    assert await _fetch_rows(address, member, who=APP, other=SYSTEM) == [(False,)]
+    assert await _fetch_rows(address, member, who=SYSTEM, other=APP) == [(False,)]
 
 
 async def test_what_spans_tenants_sees_them_all(address: str) -> None:
-    await _rows_of_two(address)
+    await _insert_organisations(address)
     pool = Pool(address, size=1)
     try:
         for scope in (None, Tenant("org_1", True), None, Tenant("org_2", False)):
@@ -286,7 +286,7 @@ async def test_what_spans_tenants_sees_them_all(address: str) -> None:
 async def test_an_owner_whom_policies_bind_sees_every_row(address: str) -> None:
     """Applies also to the next owner: a new owner sees the rows after its migration."""
     owner = sql.Identifier(f"owner_of_{urlsplit(address).path[1:]}")
-    await _rows_of_two(address)
+    await _insert_organisations(address)
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         await connection.execute(sql.SQL("CREATE ROLE {}").format(owner))
         try:
@@ -302,9 +302,9 @@ async def test_an_owner_whom_policies_bind_sees_every_row(address: str) -> None:
             await connection.execute(sql.SQL("DROP ROLE {}").format(owner))
 
 
-async def _rows_of_two(address: str) -> None:
+async def _insert_organisations(address: str) -> None:
     for org in ("org_1", "org_2"):
-        await _rows(
+        await _fetch_rows(
             address,
             "INSERT INTO organisations VALUES (%(org)s, %(org)s, 'vendor', 'standard', NULL, %(org)s || 'l', %(org)s || 't', "
             "now()) RETURNING id",
@@ -326,14 +326,14 @@ async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
                 == (await read_compatibility(address)).names
                 == [known for known, _ in load_migrations()]
             )
-            async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
-                await world.dependencies[Maintenance].maintain_partitions()
-                organisation = await world.organisation()
-                client = await world.client(Tenant(organisation.id, True))
+            async with serve_application(tmp_path, JOINERY_DATABASE_URL=address) as application:
+                await application.dependencies[Maintenance].maintain_partitions()
+                organisation = await application.create_organisation()
+                client = await application.create_client(Tenant(organisation.id, True))
                 made = await client.post("/v1/sources", {"name": "S", "kind": "push"}, idempotency_key="source-1")
                 assert made.status == 201, made.body
                 assert json.loads((await client.get("/v1/sources")).body)["data"][0]["id"] == made.json()["id"]
-                assert await world.dependencies[PostgresShards].rebalance()
-                await world.dependencies[PostgresShards].close()
+                assert await application.dependencies[PostgresShards].rebalance()
+                await application.dependencies[PostgresShards].close()
         finally:
             await owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))

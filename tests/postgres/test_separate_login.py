@@ -17,15 +17,15 @@ from adapters.postgres.schema_migrations import MigrationError, PostgresSchemaCh
 from entrypoints.cli.main import main
 from tests.flows.feeds import build_record
 from tests.flows.service_processes import ServiceProcesses, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 
 LOGIN = "joinery_run"
 
 
 @pytest.fixture
-def owned(tmp_path: Path) -> Iterator[ServiceProcesses]:
+def separate_stage(tmp_path: Path) -> Iterator[ServiceProcesses]:
     """Yield a stage whose processes log in as joinery_run, with migrations and maintenance as the owner."""
-    owner = asyncio.run(fresh_database("separate"))
+    owner = asyncio.run(create_database("separate"))
     with psycopg.connect(owner, autocommit=True) as connection:
         if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).fetchone() is None:
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(LOGIN)))
@@ -40,29 +40,29 @@ def owned(tmp_path: Path) -> Iterator[ServiceProcesses]:
     stage.stop()
 
 
-def test_the_service_works_without_owning_its_schema(owned: ServiceProcesses) -> None:
+def test_the_service_works_without_owning_its_schema(separate_stage: ServiceProcesses) -> None:
     processes = {"JOINERY_MIGRATE_DATABASE_URL": ""}
-    owned.start("api", **processes)
-    owned.start("worker", **processes)
-    owned.start("scheduler")
-    tenancy = owned.create_organisation()  # its key is written by the login itself, as processes write it
+    separate_stage.start("api", **processes)
+    separate_stage.start("worker", **processes)
+    separate_stage.start("scheduler")
+    tenancy = separate_stage.create_organisation()  # its key is written by the login itself, as processes write it
     wait_until(tenancy.api.is_ready, "the API is ready", within=40)
     api = tenancy.api
     source = api.create_source("push", config={"currency": "usd"})
     run = api.push(source, [build_record("A1")])["id"]
     assert api.wait_for_end(run)["status"] == "succeeded"
     assert api.get("/v1/products")["data"]
-    with psycopg.connect(owned.env["JOINERY_DATABASE_URL"], autocommit=True) as login:
+    with psycopg.connect(separate_stage.env["JOINERY_DATABASE_URL"], autocommit=True) as login:
         for statement in ("CREATE TABLE mine (a integer)", "DROP TABLE sources", "ALTER TABLE runs ADD COLUMN a text"):
             with pytest.raises(errors.InsufficientPrivilege):
                 login.execute(statement.encode())
     for name in ("api", "worker", "scheduler"):
-        assert "permission denied" not in owned.log_path(name).read_text()
+        assert "permission denied" not in separate_stage.log_path(name).read_text()
 
 
 def test_an_owner_that_administers_the_roles_works_as_them() -> None:
     """PostgreSQL makes the creator of a role its administrator from version 16 on."""
-    owner = asyncio.run(fresh_database("maker", migrated=False))
+    owner = asyncio.run(create_database("maker", migrated=False))
     login = "joinery_maker"
     own = sql.Identifier(login)
     with psycopg.connect(owner, autocommit=True) as connection:
@@ -84,7 +84,7 @@ def test_an_owner_that_administers_the_roles_works_as_them() -> None:
 
 
 def test_a_login_without_privileges_learns_what_to_grant() -> None:
-    owner = asyncio.run(fresh_database("ungranted", migrated=False))
+    owner = asyncio.run(create_database("ungranted", migrated=False))
     login = "joinery_nobody"
     with psycopg.connect(owner, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(login)))
@@ -106,22 +106,22 @@ def test_a_login_without_privileges_learns_what_to_grant() -> None:
 
 
 def test_commands_of_the_owner_are_refused_in_one_sentence(
-    owned: ServiceProcesses, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    separate_stage: ServiceProcesses, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in (owned.env | {"JOINERY_MIGRATE_DATABASE_URL": ""}).items():
+    for name, value in (separate_stage.env | {"JOINERY_MIGRATE_DATABASE_URL": ""}).items():
         monkeypatch.setenv(name, value)
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 1
     assert capsys.readouterr().err == (
         "joinery: This command requires the database role that owns the schema. Set JOINERY_MIGRATE_DATABASE_URL to a URL "
         "with this role.\n"
     )
-    monkeypatch.setenv("JOINERY_MIGRATE_DATABASE_URL", owned.env["JOINERY_MIGRATE_DATABASE_URL"])
+    monkeypatch.setenv("JOINERY_MIGRATE_DATABASE_URL", separate_stage.env["JOINERY_MIGRATE_DATABASE_URL"])
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 0
 
 
-def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(owned: ServiceProcesses) -> None:
+def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(separate_stage: ServiceProcesses) -> None:
     with pytest.raises(MigrationError) as refused:
-        asyncio.run(migrate(owned.env["JOINERY_DATABASE_URL"]))
+        asyncio.run(migrate(separate_stage.env["JOINERY_DATABASE_URL"]))
     message = str(refused.value)
     assert "owner" in message and "JOINERY_MIGRATE_DATABASE_URL" in message and "GRANT" not in message
 
@@ -129,7 +129,7 @@ def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(owned:
 @pytest.fixture
 def logins() -> Iterator[tuple[str, str]]:
     """Yield addresses of an owner that creates no roles, and of a login without joinery_operator."""
-    database = asyncio.run(fresh_database("operator"))
+    database = asyncio.run(create_database("operator"))
     names = ("joinery_plain_owner", "joinery_plain_run")
     with psycopg.connect(database, autocommit=True) as connection:
         for name in names:

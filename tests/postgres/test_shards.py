@@ -13,7 +13,7 @@ from adapters.postgres.webhook_deliveries import PostgresDeliveryStore
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.ports import DeliveryProgress
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 
@@ -24,7 +24,7 @@ MANY = 8
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
     """Return a separate database, because its locks are visible to all sessions."""
-    async with database_alone("shards") as made:
+    async with create_temporary_database("shards") as made:
         yield made
 
 

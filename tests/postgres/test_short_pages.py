@@ -22,7 +22,7 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 25_000
 NOW = datetime.now(UTC)
 YESTERDAY = NOW - timedelta(hours=36)
-Reading = Callable[[], Any]
+BeginReading = Callable[[], Any]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def reading() -> AsyncIterator[Reading]:
+async def begin_reading() -> AsyncIterator[BeginReading]:
     """Return an organisation with more rows than a page scans; the oldest tenth changed yesterday."""
-    async with database_alone("short_pages") as address, await connect(address, "filling") as owner:
+    async with create_temporary_database("short_pages") as address, await connect(address, "filling") as owner:
         pool = Pool(address, size=2)
         try:
             registry = PostgresOrgRegistry(pool)
@@ -52,7 +52,7 @@ async def reading() -> AsyncIterator[Reading]:
             await pool.close()
 
 
-async def _walked(
+async def _walk_pages(
     page: Callable[[PageRequest], Awaitable[Page[Any]]], first: PageRequest, key: Callable[[Any], str]
 ) -> tuple[list[str], int]:
     """Return the keys of all pages' items in order, and the number of pages that ended early."""
@@ -69,10 +69,10 @@ async def _walked(
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwards: bool) -> None:
+async def test_offers_that_changed_long_ago_in_the_list(begin_reading: BeginReading, backwards: bool) -> None:
     wanted = [build_row_id("ofr", number, NOW.date(), ROWS) for number in range(ROWS // 10)]
-    async with reading() as tx:
-        found, short = await _walked(
+    async with begin_reading() as tx:
+        found, short = await _walk_pages(
             lambda request: tx[CatalogueStore].list_offers(OfferFilter(updated_since=YESTERDAY), request),
             PageRequest(100, None, backwards),
             lambda line: line.offer.id,
@@ -81,13 +81,13 @@ async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwa
     assert short
 
 
-async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
+async def test_products_with_a_term_and_a_column(begin_reading: BeginReading) -> None:
     """Every product has the category; the scan looks up the time of change of each."""
     products = ROWS // 5
     wanted = [build_row_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
     filter = ProductFilter(category=CATEGORIES[0], updated_since=YESTERDAY, status="active")
-    async with reading() as tx:
-        found, short = await _walked(
+    async with begin_reading() as tx:
+        found, short = await _walk_pages(
             lambda request: tx[CatalogueStore].list_products(filter, request),
             PageRequest(100),
             lambda document: document.id,
@@ -100,20 +100,20 @@ async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("codes", [{"gtin": [GTIN]}, {"mpn": ["MANY"], "gtin": [GTIN, "2"]}])
 async def test_codes_that_more_have_than_are_gathered(
-    reading: Reading, codes: dict[str, list[str]], backwards: bool
+    begin_reading: BeginReading, codes: dict[str, list[str]], backwards: bool
 ) -> None:
     """Every fourth variant has the GTIN, every third the MPN; products and offers are scanned in order."""
     variants = [n for n in range(ROWS // 2) if n % 4 == 0 and (n % 3 == 0 or "mpn" not in codes)]
     assert len(variants) > (2_000 if "mpn" not in codes else 1_000)
     offers = [build_row_id("ofr", n, NOW.date(), ROWS) for n in range(ROWS) if n // 2 in set(variants)]
-    async with reading() as tx:
-        found, _ = await _walked(
+    async with begin_reading() as tx:
+        found, _ = await _walk_pages(
             lambda request: tx[CatalogueStore].list_offers(OfferFilter(**codes), request),
             PageRequest(100, None, backwards),
             lambda line: line.offer.id,
         )
         assert found == (offers if backwards else offers[::-1])
-        found, _ = await _walked(
+        found, _ = await _walk_pages(
             lambda request: tx[CatalogueStore].list_products(ProductFilter(gtin=[GTIN]), request),
             PageRequest(100, None, backwards),
             lambda document: document.id,
@@ -123,10 +123,10 @@ async def test_codes_that_more_have_than_are_gathered(
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bool) -> None:
+async def test_deliveries_of_a_status_and_a_type(begin_reading: BeginReading, backwards: bool) -> None:
     filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, build_row_id("whe", 0, NOW.date()))
-    async with reading() as tx:
-        found, short = await _walked(
+    async with begin_reading() as tx:
+        found, short = await _walk_pages(
             lambda request: tx[WebhookStore].list_deliveries(filter, request),
             PageRequest(20, None, backwards),
             lambda delivery: delivery.id,
@@ -135,12 +135,14 @@ async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bo
     assert short
 
 
-async def test_no_page_of_one_filter_is_short(reading: Reading) -> None:
+async def test_no_page_of_one_filter_is_short(begin_reading: BeginReading) -> None:
     async def lines(tx: Tx, request: PageRequest) -> Page[Any]:
         return await tx[CatalogueStore].list_offers(OfferFilter(availability="low_stock"), request)
 
-    async with reading() as tx:
-        found, short = await _walked(lambda request: lines(tx, request), PageRequest(100), lambda line: line.offer.id)
+    async with begin_reading() as tx:
+        found, short = await _walk_pages(
+            lambda request: lines(tx, request), PageRequest(100), lambda line: line.offer.id
+        )
     assert len(found) == len(set(found)) > 1000
     assert not short
 

@@ -19,10 +19,10 @@ GIVEN = {
 }  # fmt: skip
 
 
-def _walked(plan: Any) -> set[str]:
+def _list_scanned_tables(plan: Any) -> set[str]:
     """Return the tables that the plan scans sequentially."""
     found = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
-    return found.union(*(_walked(part) for part in plan.get("Plans", ())))
+    return found.union(*(_list_scanned_tables(part) for part in plan.get("Plans", ())))
 
 
 @pytest.mark.parametrize("name", ["postpone", "free_unneeded", "select_orphans"])
@@ -38,4 +38,4 @@ async def test_no_table_is_walked_through(name: str) -> None:
     assert row is not None
     plan = row[0][0] if isinstance(row[0], list) else json.loads(row[0])[0]
     text = json.dumps(plan)
-    assert _walked(plan["Plan"]) == set() and "runs_snapshot" in text, text
+    assert _list_scanned_tables(plan["Plan"]) == set() and "runs_snapshot" in text, text

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.stores import load_statements
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 
 pytestmark = pytest.mark.asyncio
 _FILL = """
@@ -22,9 +22,9 @@ _VALUES = {
 }  # fmt: skip
 
 
-def _scans(plan: Any) -> list[str]:
+def _list_index_scans(plan: Any) -> list[str]:
     found = [plan["Index Name"]] if "Index Name" in plan else []
-    return found + [name for inner in plan.get("Plans", ()) for name in _scans(inner)]
+    return found + [name for inner in plan.get("Plans", ()) for name in _list_index_scans(inner)]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ async def test_partial_indexes_serve_prepared_statements(area: str, name: str, c
         if f"%({key})s" in statement:
             names.append(key)
             statement = statement.replace(f"%({key})s", f"${len(names)}")
-    async with database_alone("webhook_plans") as address:
+    async with create_temporary_database("webhook_plans") as address:
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
             await connection.execute(_FILL)
             await connection.execute("ANALYZE webhook_deliveries")
@@ -56,6 +56,8 @@ async def test_partial_indexes_serve_prepared_statements(area: str, name: str, c
             )
             partial = {row[0] for row in await cursor.fetchall() if row[0].startswith("webhook_deliveries_default")}
     used = [
-        index for index in _scans((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"]) if index in partial
+        index
+        for index in _list_index_scans((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"])
+        if index in partial
     ]
     assert len(used) == count, plan

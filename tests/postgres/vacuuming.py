@@ -9,7 +9,7 @@ import psycopg
 _LEFT = re.compile(r"(\d+) are dead but not yet removable")
 
 
-async def kept_back(owner: psycopg.AsyncConnection[Any]) -> int:
+async def count_unremovable_rows(owner: psycopg.AsyncConnection[Any]) -> int:
     """Return how many of 500 deleted rows VACUUM cannot remove."""
     notices: list[str] = []
     owner.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))

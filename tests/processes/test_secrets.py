@@ -22,7 +22,7 @@ from entrypoints.up.process import create_child_setup
 from tests.flows.api_client import ApiClient
 from tests.flows.feeds import FeedServer, build_catalogue, serve_feeds
 from tests.flows.service_processes import FEEDS, ROOT, ServiceProcesses, free_port, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support.forkserver import run_joinery
 
 CREDENTIALS = {"token": "Geheim-7f6e5d4c3b"}
@@ -238,7 +238,7 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
     """Each process opens what the other one seals or signs."""
     both = {"JOINERY_SECRET": NEW, "JOINERY_SECRET_FORMER": OLD}
     port = free_port()
-    services = ServiceProcesses(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
+    services = ServiceProcesses(asyncio.run(create_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
     try:
         api, old = services.start_api(), services.create_organisation()
         services.start("worker")

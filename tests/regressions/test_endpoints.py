@@ -15,8 +15,8 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.service import WebhookService
-from tests.contract.desk import OneKey
-from tests.postgres.databases import database_alone
+from tests.contract.desk import FixedSecretVault
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 from tests.support.memory.messages import MemorySignals
@@ -31,7 +31,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
     its locks), and then began at 0: all 30 days of the network were POSTed to a licensed endpoint. The same happened while
     the network's node was unavailable.
     """
-    async with database_alone("endpoints") as address:
+    async with create_temporary_database("endpoints") as address:
         pool = Pool(address, size=2, max_wait_seconds=1.0)
         try:
             uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
@@ -45,7 +45,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
                     [builders.event("src_1", catalogue="cat_1", is_published=True) for _ in range(5)]
                 )
             await relay_events(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
-            service = WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
+            service = WebhookService(FixedSecretVault(), JsonEventRendering(), render_endpoint)
             begun = asyncio.Barrier(2)
 
             async def create(org: str) -> Any:

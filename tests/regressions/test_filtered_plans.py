@@ -12,8 +12,8 @@ from adapters.postgres.event_log import SQL
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.stores import render_statement
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
-from tests.postgres.plans import nodes, plan
+from tests.postgres.databases import create_temporary_database
+from tests.postgres.plans import explain_plan, list_nodes
 from tests.support.citus import ON_CLUSTER
 
 pytestmark = [
@@ -27,7 +27,7 @@ ROWS = 300_000
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[Pool]:
     """Yield a log of 300,000 events of 700 bytes over 30 days, analysed."""
-    async with database_alone("filtered_plans") as address:
+    async with create_temporary_database("filtered_plans") as address:
         pool = Pool(address, size=2)
         try:
             async with pool.connect_as_owner() as link:
@@ -63,10 +63,10 @@ async def test_only_the_blocks_are_read(pool: Pool, types: list[str], mode: str,
     async with pool.connect_to_tenant(BIG) as link:
         await link.driver_connection.execute(f"SET plan_cache_mode = {mode}".encode())
         statement = SQL["read_envelopes"].replace("{selection}", chosen)
-        found = await plan(link.driver_connection, statement, values, "ANALYZE", "TIMING OFF", "BUFFERS OFF")
+        found = await explain_plan(link.driver_connection, statement, values, "ANALYZE", "TIMING OFF", "BUFFERS OFF")
     read = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for node in nodes(found)
+        for node in list_nodes(found)
         if "Scan" in node["Node Type"] and str(node.get("Relation Name", "")).startswith("events")
     )
     assert read <= 5_000, read

@@ -8,7 +8,7 @@ from adapters.postgres import catalogue_query
 from domain.catalogue.model import ProductFilter
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_catalogue import SOURCES, products_of
+from tests.contract.test_catalogue import SOURCES, build_product_fetch
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
+def small_limits(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """Lower the limits: 10 rows scanned per page instead of thousands, 3 before counting, and counts up to 3 instead of 500."""
     monkeypatch.setattr(catalogue_query, "_MAX_SORTED_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNT_LIMIT", 3)
@@ -24,7 +24,7 @@ def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     monkeypatch.setattr(catalogue_query, "_FIRST_SCAN_STATEMENTS", catalogue_query._load_statements_with_limits(3, 3))
 
 
-async def walk(fetch: Any, limit: int) -> list[Any]:
+async def read_all(fetch: Any, limit: int) -> list[Any]:
     """Read all pages, which may be short."""
     found, key = [], None
     while True:
@@ -35,7 +35,7 @@ async def walk(fetch: Any, limit: int) -> list[Any]:
         key = page.next_key
 
 
-def made(count: int, first: int, title: str, brand: str, sku: str | None = None) -> list[Any]:
+def build_products(count: int, first: int, title: str, brand: str, sku: str | None = None) -> list[Any]:
     """Return products created one after the other."""
     products = []
     for number in range(first, first + count):
@@ -49,13 +49,13 @@ async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, t
     """Expected: all ten. The walk of words ends early, at the tenth newest; more old products than fit a page have the code. The page
     counts as full, and goes on behind an old one: what the words would have found between is on no page.
     """
-    by_code = made(5, 0, "Lamp", "X", sku="chair")
-    by_word = made(5, 10, "Chair", "X")
-    others = made(30, 20, "Table", "X")
+    by_code = build_products(5, 0, "Lamp", "X", sku="chair")
+    by_word = build_products(5, 10, "Chair", "X")
+    others = build_products(30, 20, "Table", "X")
     for product in (*by_code, *by_word, *others):
         await catalogues.add_products(backend.uow, tenant, product)
-    fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
-    found = [document.id for document in await walk(fetch, 3)]
+    fetch = build_product_fetch(backend, tenant, ProductFilter(q="chair", brand="X"))
+    found = [document.id for document in await read_all(fetch, 3)]
     assert sorted(found) == sorted(product.id for product in (*by_code, *by_word))
 
 
@@ -65,11 +65,11 @@ async def test_a_list_read_while_others_change(
     """Expected: unchanged rows are on some page. A second statement determined the end of the page: rows that left the index
     in between moved the end beyond the rows that were read.
     """
-    wanted = made(12, 0, "Chair", "X")
-    others = made(30, 20, "Table", "X")
+    wanted = build_products(12, 0, "Chair", "X")
+    others = build_products(30, 20, "Table", "X")
     for product in (*wanted, *others):
         await catalogues.add_products(backend.uow, tenant, product)
-    fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
+    fetch = build_product_fetch(backend, tenant, ProductFilter(q="chair", brand="X"))
     from adapters.postgres.catalogue import PostgresCatalogueStore
 
     found_of, moved = PostgresCatalogueStore._run_query, 0
@@ -88,15 +88,15 @@ async def test_a_list_read_while_others_change(
                     await link.cursor.execute("UPDATE products SET brand_key = 'y' WHERE id = ANY(%s)", (ids,))
             return await fetch_row(sql, **values)
 
-        self._session = _With(self._session, later)
+        self._session = _SessionWithFetch(self._session, later)
         return await found_of(self, query)
 
     monkeypatch.setattr(PostgresCatalogueStore, "_run_query", found)
-    seen = [document.id for document in await walk(fetch, 20)]
+    seen = [document.id for document in await read_all(fetch, 20)]
     assert sorted(seen) == sorted(product.id for product in wanted)
 
 
-class _With:
+class _SessionWithFetch:
     def __init__(self, session: Any, fetch_row: Any) -> None:
         self._given, self.fetch_row = session, fetch_row
 

@@ -8,8 +8,8 @@ from domain.changes.model import ALL, OPEN_END, EventFilter, LogView, get_networ
 from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_event_reader import bounds_of, ids, written
-from tests.contract.test_network import published
+from tests.contract.test_event_reader import append_events, list_ids, query_bounds
+from tests.contract.test_network import publish_events
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence
 
@@ -24,11 +24,11 @@ async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Bac
     """
     owner, catalogue = await backend.tenant(), new_id("cat")
     await grant_licence(backend.pool, owner, catalogue, tenant.org)
-    start = (await bounds_of(backend, NETWORK)).last
-    made = await published(backend, owner, catalogue, 2_300)
+    start = (await query_bounds(backend, NETWORK)).last
+    made = await publish_events(backend, owner, catalogue, 2_300)
     await backend.relay(owner)
     found = await backend.events.get_at(LogView.network(tenant), [start + 1, start + 2_300])
-    assert ids(found) == [made[0], made[-1]]
+    assert list_ids(found) == [made[0], made[-1]]
 
 
 @pytest.mark.parametrize("wanted", [ALL, EventFilter(), EventFilter(types=frozenset({"source.blocked"}))])
@@ -36,14 +36,14 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
     """Expected: a reader gets what is written after the clock was put right. What is dated more than a day before the event
     that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
     """
-    await written(backend, tenant, 3)
+    await append_events(backend, tenant, 3)
     async with backend.pool.connect_as_owner() as link:  # written by a server whose clock is two days ahead
         ahead = datetime.now(UTC) + timedelta(days=2)
         for table in ("events", "event_logs"):
             await link.cursor.execute(f"UPDATE {table} SET time = %s WHERE org = %s", (ahead, tenant.org))
-    reader = (await bounds_of(backend, tenant)).end
-    made = await written(backend, tenant, 2, type="source.blocked")
-    bounds = await bounds_of(backend, tenant)
+    reader = (await query_bounds(backend, tenant)).end
+    made = await append_events(backend, tenant, 2, type="source.blocked")
+    bounds = await query_bounds(backend, tenant)
     assert bounds.can_continue_after(reader)
     page = await backend.events.read_page(LogView.own(tenant), reader, bounds.end, 100, wanted)
-    assert ids(page.events) == made, (page.position, bounds.end)
+    assert list_ids(page.events) == made, (page.position, bounds.end)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)
 
 
-async def written(pool: Pool, count: int) -> None:
+async def append_events(pool: Pool, count: int) -> None:
     uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
     async with uow.begin(HERE, builders.CALL) as tx:
         await tx[EventLog].append([builders.event("src_1") for _ in range(count)])
@@ -32,13 +32,13 @@ async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
     """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that had only read
     bounds of the tenant (polls, streams, sweeps) queried its former node, where there is nothing: epoch 0, last 0.
     """
-    servers.place(HERE.org, 0)
-    pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
+    servers.place_organisation(HERE.org, 0)
+    pool = Pool(servers.nodes[0].conninfo, size=3, placement=servers)
     try:
-        await written(pool, 5)
+        await append_events(pool, 5)
         reader = PostgresEventReader(pool)
         before = (await reader.query_bounds([HERE]))[HERE]
-        await servers.move(HERE.org, 1)
+        await servers.move_organisation(HERE.org, 1)
         assert (await reader.query_bounds([HERE]))[HERE] == before
     finally:
         await pool.close()
@@ -48,17 +48,17 @@ async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
     """Expected: it goes on (or hears 503 and comes again). It hears 410: "you would miss something"; nothing is missing. And the
     webhooks' intake goes on from `nearest` of an empty log: from 0, all events that are kept, once more.
     """
-    servers.place(HERE.org, 0)
-    pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
+    servers.place_organisation(HERE.org, 0)
+    pool = Pool(servers.nodes[0].conninfo, size=3, placement=servers)
     try:
-        await written(pool, 5)
+        await append_events(pool, 5)
         reader = PostgresEventReader(pool)
         tailer = LogTailer(reader, JsonEventRendering(), MemorySignals())
         service = ChangesService(reader, tailer)
         at = await service.find_end(HERE)
-        other = Pool(servers.all[0].conninfo, size=3, placement=servers)  # the writer is another process
-        await servers.move(HERE.org, 1)
-        await written(other, 1)
+        other = Pool(servers.nodes[0].conninfo, size=3, placement=servers)  # the writer is another process
+        await servers.move_organisation(HERE.org, 1)
+        await append_events(other, 1)
         await other.close()
         own = await tailer.bounds_cache.query_fresh(HERE)
         again = own.find_resume_position(LogPosition(own.epoch, 5)).position
@@ -78,23 +78,23 @@ async def test_a_move_begins_no_epoch(servers: Servers) -> None:
     node reads the old bounds there by the shard's name, takes a newer cursor for one beyond the end, and has the log, at its new node,
     begin an epoch: 410 for every reader of a log that has lost nothing.
     """
-    servers.place(HERE.org, 0)
-    pool, other = (Pool(servers.all[0].conninfo, size=3, placement=servers) for _ in range(2))
+    servers.place_organisation(HERE.org, 0)
+    pool, other = (Pool(servers.nodes[0].conninfo, size=3, placement=servers) for _ in range(2))
     try:
-        await written(pool, 5)
+        await append_events(pool, 5)
         reader = PostgresEventReader(pool)
         service = ChangesService(reader, LogTailer(reader, JsonEventRendering(), MemorySignals()))
         await service.find_end(HERE)
-        await servers.move(HERE.org, 1)
+        await servers.move_organisation(HERE.org, 1)
         async with pool.connect_as_owner(
-            servers.all[0]
+            servers.nodes[0]
         ) as link:  # the shard still exists, and here.<table> is its name
             cursor = await link.cursor.execute(
                 "SELECT tablename, policyname FROM pg_policies WHERE policyname LIKE 'hidden_%%'", {}
             )
             for table, policy in await cursor.fetchall():
                 await link.cursor.execute(f'DROP POLICY "{policy}" ON {table}')
-        await written(other, 1)
+        await append_events(other, 1)
         fresh = PostgresEventReader(other)
         before = (await fresh.query_bounds([HERE]))[HERE]
         from domain.changes.model import EventFilter

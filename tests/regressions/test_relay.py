@@ -11,8 +11,8 @@ from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_event_reader import bounds_of
-from tests.contract.test_network import published, shown
+from tests.contract.test_event_reader import query_bounds
+from tests.contract.test_network import publish_events, read_network
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence
 from tests.support.logs import START, TailedLog, run_log
@@ -54,14 +54,14 @@ async def test_a_publisher_of_many_events_delays_no_other(backend: Backend, tena
     big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
     await grant_licence(backend.pool, big, catalogues[0], tenant.org)
     await grant_licence(backend.pool, small, catalogues[1], tenant.org)
-    start = (await bounds_of(backend, get_network_tenant(True))).end
-    await published(backend, big, catalogues[0], 3_000)
-    [one] = await published(backend, small, catalogues[1])
+    start = (await query_bounds(backend, get_network_tenant(True))).end
+    await publish_events(backend, big, catalogues[0], 3_000)
+    [one] = await publish_events(backend, small, catalogues[1])
     relay = NetworkRelay(backend.network, backend.signals)
     await relay._load_checkpoints()
     found = await backend.network.list_publishers()
     await relay.copy_new_events({big: found[big], small: found[small]})
-    order = [event.id for event in await shown(backend, tenant, start)]
+    order = [event.id for event in await read_network(backend, tenant, start)]
     assert order.index(one) <= 1_000, order.index(one)
 
 

@@ -14,7 +14,7 @@ from adapters.postgres.schema_migrations import migrate
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.citus import ON_CLUSTER
 from tests.support.memory.clock import SystemClock
@@ -24,31 +24,31 @@ pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)
 
 
-async def write(pool: Pool) -> None:
+async def append_event(pool: Pool) -> None:
     uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
     async with uow.begin(TENANT, builders.CALL) as tx:
         await tx[EventLog].append([builders.event("src_1")])
 
 
-async def epoch(pool: Pool) -> Any:
+async def read_epoch(pool: Pool) -> Any:
     bounds = (await PostgresEventReader(pool).query_bounds([TENANT]))[TENANT]
     return bounds.epoch, bounds.last
 
 
 @pytest.mark.skipif(ON_CLUSTER, reason="on a cluster the log lies on a node whose identity is its own")
 async def test_many_processes_notice_a_new_server_at_once() -> None:
-    async with database_alone("noticed") as address:
+    async with create_temporary_database("noticed") as address:
         first = Pool(address)
-        await write(first)
-        before = await epoch(first)
+        await append_event(first)
+        before = await read_epoch(first)
         await first.close()
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
             await owner.execute("UPDATE log_server SET identity = 'another'")
         pools = [Pool(address) for _ in range(8)]
-        found = await asyncio.gather(*(epoch(pool) for pool in pools))
+        found = await asyncio.gather(*(read_epoch(pool) for pool in pools))
         assert len(set(found)) == 1 and found[0] != before
-        await asyncio.gather(*(write(pool) for pool in pools))
-        assert {one[0] for one in await asyncio.gather(*(epoch(pool) for pool in pools))} == {found[0][0]}
+        await asyncio.gather(*(append_event(pool) for pool in pools))
+        assert {one[0] for one in await asyncio.gather(*(read_epoch(pool) for pool in pools))} == {found[0][0]}
         for pool in pools:
             await pool.close()
 
@@ -56,19 +56,19 @@ async def test_many_processes_notice_a_new_server_at_once() -> None:
 async def test_restarts_and_crashes_begin_no_epoch() -> None:
     server = Server()
     await server.start()
-    async with await psycopg.AsyncConnection.connect(server.url(), autocommit=True) as owner:
+    async with await psycopg.AsyncConnection.connect(server.build_url(), autocommit=True) as owner:
         await owner.execute("CREATE DATABASE joinery_crash")
-    address = server.url("joinery_crash")
+    address = server.build_url("joinery_crash")
     await migrate(address)
     pool = Pool(address)
-    await write(pool)
-    before = await epoch(pool)
+    await append_event(pool)
+    before = await read_epoch(pool)
     await pool.close()
     for number in range(3):
         await server.kill()
         await server.start()
         pool = Pool(address)
-        assert await epoch(pool) == (before[0], before[1] + number)
-        await write(pool)
+        assert await read_epoch(pool) == (before[0], before[1] + number)
+        await append_event(pool)
         await pool.close()
     await server.kill()

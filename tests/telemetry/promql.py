@@ -30,7 +30,7 @@ class Exposition:
     types: dict[str, str] = field(default_factory=dict)
 
 
-def exposition(texts: Sequence[str]) -> Exposition:
+def parse_exposition(texts: Sequence[str]) -> Exposition:
     """Parse the texts of several processes into one exposition."""
     shown = Exposition()
     for text in texts:
@@ -60,7 +60,7 @@ class Query:
     grouped: set[str] = field(default_factory=set)
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
+def _tokenise(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text.rstrip()):
         found = _TOKEN.match(text, position)
@@ -70,20 +70,20 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         yield str(found.lastgroup), found[str(found.lastgroup)]
 
 
-def parsed(text: str) -> Query:
+def parse_query(text: str) -> Query:
     """Parse the expression; raises ValueError for unsupported syntax."""
-    tokens, query, depth, place = [*_tokens(text), ("end", "")], Query(), 0, 0
+    tokens, query, depth, place = [*_tokenise(text), ("end", "")], Query(), 0, 0
     while tokens[place][0] != "end":
         kind, token = tokens[place]
         following = tokens[place + 1][1]
         place += 1
         if kind == "name" and token in AGGREGATIONS and following == "by":
-            place = _grouping(tokens, place + 1, query)
+            place = _parse_grouping(tokens, place + 1, query)
         elif kind == "name" and token in FUNCTIONS | AGGREGATIONS:
             if following != "(":
                 raise ValueError(f"{token} of nothing")
         elif kind == "name" and token not in OPERATORS:
-            place = _selector(token, tokens, place, query)
+            place = _parse_selector(token, tokens, place, query)
         elif token in "()" and kind == "sign":
             depth += 1 if token == "(" else -1
             if depth < 0:
@@ -95,7 +95,7 @@ def parsed(text: str) -> Query:
     return query
 
 
-def _grouping(tokens: Sequence[tuple[str, str]], place: int, query: Query) -> int:
+def _parse_grouping(tokens: Sequence[tuple[str, str]], place: int, query: Query) -> int:
     if tokens[place][1] != "(":
         raise ValueError("by what?")
     while tokens[place][1] != ")":
@@ -107,7 +107,7 @@ def _grouping(tokens: Sequence[tuple[str, str]], place: int, query: Query) -> in
     return place + 1
 
 
-def _selector(metric: str, tokens: Sequence[tuple[str, str]], place: int, query: Query) -> int:
+def _parse_selector(metric: str, tokens: Sequence[tuple[str, str]], place: int, query: Query) -> int:
     selector = Selector(metric)
     query.selectors.append(selector)
     if tokens[place][1] == "{":
@@ -126,9 +126,9 @@ def _selector(metric: str, tokens: Sequence[tuple[str, str]], place: int, query:
     return place
 
 
-def faults(text: str, shown: Exposition, words: Mapping[str, frozenset[str]]) -> list[str]:
+def find_faults(text: str, shown: Exposition, words: Mapping[str, frozenset[str]]) -> list[str]:
     """Return the parts of the expression that are not exposed; `words` are further values of labels."""
-    query = parsed(text)
+    query = parse_query(text)
     problems, known = [], set(SCRAPED)
     for one in query.selectors:
         labels = shown.series.get(one.metric)

@@ -26,12 +26,12 @@ from domain.runs.model import RunStatus
 from domain.webhooks.model import AttemptFailure
 from tests.flows.feeds import build_record
 from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
-from tests.postgres.databases import fresh_database
+from tests.postgres.databases import create_database
 from tests.support import builders
 from tests.support.collector import Collector, ReceivedSpan, run_collector
 from tests.support.webhook_endpoints import create_endpoint, run_receiver
-from tests.telemetry.promql import Exposition, exposition, faults
-from tests.telemetry.shipped import panels, queries, rules
+from tests.telemetry.promql import Exposition, find_faults, parse_exposition
+from tests.telemetry.shipped import list_queries, load_panels, load_rules
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PORTS = ("JOINERY_METRICS_PORT", "JOINERY_WORKER_METRICS_PORT", "JOINERY_SCHEDULER_METRICS_PORT")
@@ -45,7 +45,7 @@ SECRETS = ("of-the-receiver", "what-i-look-for")
 
 
 @dataclass
-class Watched:
+class ObservedService:
     """Service that has processed one request of each kind, with its collector and metrics."""
 
     stage: ServiceProcesses
@@ -53,34 +53,38 @@ class Watched:
     scheduler: "Popen[bytes]"
     run: str
     secret: str
-    shown: Exposition
+    exposition: Exposition
     """What all processes showed, the scheduler at its start as well, when something waited."""
 
-    def spans(self, process: str) -> list[ReceivedSpan]:
+    def list_spans(self, process: str) -> list[ReceivedSpan]:
         return [span for span in self.collector.spans() if span.process == process]
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservedService]:
     ports = {name: free_port() for name in PORTS}
     with run_collector() as collector:
         env = {"JOINERY_OTLP_URL": collector.url, **{name: str(port) for name, port in ports.items()}}
-        stage = ServiceProcesses(asyncio.run(fresh_database("telemetry")), tmp_path_factory.mktemp("telemetry"), env)
+        stage = ServiceProcesses(asyncio.run(create_database("telemetry")), tmp_path_factory.mktemp("telemetry"), env)
         try:
-            _let_wait(stage)
+            _queue_due_job(stage)
             scheduler = stage.start("scheduler")
             stage.start_api()
-            waiting = wait_until(lambda: _waiting(ports["JOINERY_SCHEDULER_METRICS_PORT"]), "a job waits", within=40)
+            waiting = wait_until(
+                lambda: _fetch_waiting(ports["JOINERY_SCHEDULER_METRICS_PORT"]), "a job waits", within=40
+            )
             stage.start("worker")
             with run_receiver(stage) as at:
-                run, secret = _one_of_everything(stage, at)
-                shown = exposition([waiting, *(text for port in ports.values() if (text := _text(port)))])
-                yield Watched(stage, collector, scheduler, run, secret, shown)
+                run, secret = _exercise_service(stage, at)
+                shown = parse_exposition(
+                    [waiting, *(text for port in ports.values() if (text := _fetch_metrics(port)))]
+                )
+                yield ObservedService(stage, collector, scheduler, run, secret, shown)
         finally:
             stage.stop()
 
 
-def _text(port: int) -> str | None:
+def _fetch_metrics(port: int) -> str | None:
     try:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             return str(answer.read().decode())
@@ -88,12 +92,12 @@ def _text(port: int) -> str | None:
         return None
 
 
-def _waiting(port: int) -> str | None:
-    text = _text(port)
+def _fetch_waiting(port: int) -> str | None:
+    text = _fetch_metrics(port)
     return text if text and 'joinery_jobs_waiting{lane="source"}' in text else None
 
 
-def _let_wait(stage: ServiceProcesses) -> None:
+def _queue_due_job(stage: ServiceProcesses) -> None:
     """Queue a due job of a run that does not exist."""
     tenant = stage.create_organisation().tenant
 
@@ -110,7 +114,7 @@ def _let_wait(stage: ServiceProcesses) -> None:
     )
 
 
-def _one_of_everything(stage: ServiceProcesses, at: ReceiverClient) -> tuple[str, str]:
+def _exercise_service(stage: ServiceProcesses, at: ReceiverClient) -> tuple[str, str]:
     """Push a product, deliver it to a receiver, and search; return the run and the key."""
     tenancy = stage.create_organisation(livemode=False)
     api = tenancy.api
@@ -127,16 +131,16 @@ def _one_of_everything(stage: ServiceProcesses, at: ReceiverClient) -> tuple[str
     return run, str(api.secret)
 
 
-def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> None:
+def test_one_trace_leads_from_the_request_to_the_delivery(observed: ObservedService) -> None:
     def delivered() -> list[ReceivedSpan]:
-        found = [span for span in watched.spans("joinery-worker") if span.name == "webhook delivery"]
-        return found if watched.spans("joinery-api") else []
+        found = [span for span in observed.list_spans("joinery-worker") if span.name == "webhook delivery"]
+        return found if observed.list_spans("joinery-api") else []
 
     [delivery] = wait_until(delivered, "spans are exported")
-    spans = {span.span: span for span in watched.collector.spans()}
+    spans = {span.span: span for span in observed.collector.spans()}
     job = spans[delivery.parent]
     request = wait_until(
-        lambda: {span.span: span for span in watched.collector.spans()}.get(job.parent), "the request's span"
+        lambda: {span.span: span for span in observed.collector.spans()}.get(job.parent), "the request's span"
     )
     assert {delivery.trace, job.trace, request.trace} == {PARENT[3:35]} and request.parent == PARENT[36:52]
     assert (request.name, job.name) == ("POST /v1/sources/{id}/records", "runs.execute")
@@ -145,36 +149,36 @@ def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> N
     )
     assert request.notes["http.response.status_code"] in (200, 201, 202) and not request.failed
     assert job.notes["joinery.job.attempt"] == 1 and job.notes["joinery.job.lane"].startswith("source:src_")
-    assert {job.notes["joinery.correlation_id"], delivery.notes["joinery.correlation_id"]} == {watched.run}
+    assert {job.notes["joinery.correlation_id"], delivery.notes["joinery.correlation_id"]} == {observed.run}
     assert len({span.notes["joinery.org"] for span in (request, job, delivery)}) == 1
     assert delivery.notes["server.address"] == "127.0.0.2" and delivery.notes["joinery.event.type"] == "product.created"
 
 
-def test_spans_hold_no_secret_and_nothing_that_was_looked_for(watched: Watched) -> None:
+def test_spans_hold_no_secret_and_nothing_that_was_looked_for(observed: ObservedService) -> None:
     searches = wait_until(
-        lambda: [span for span in watched.spans("joinery-api") if span.name == "GET /v1/products"], "the search"
+        lambda: [span for span in observed.list_spans("joinery-api") if span.name == "GET /v1/products"], "the search"
     )
     assert searches
-    whole = repr([message for _, _, message in watched.collector.requests])
-    assert [secret for secret in (*SECRETS, watched.secret, watched.secret[12:30]) if secret in whole] == []
+    whole = repr([message for _, _, message in observed.collector.requests])
+    assert [secret for secret in (*SECRETS, observed.secret, observed.secret[12:30]) if secret in whole] == []
 
 
-def test_the_collector_receives_what_metrics_shows(watched: Watched) -> None:
-    watched.stage.stop(watched.scheduler)  # a process exports its metrics once more when it stops
+def test_the_collector_receives_what_metrics_shows(observed: ObservedService) -> None:
+    observed.stage.stop(observed.scheduler)  # a process exports its metrics once more when it stops
     wait_until(
-        lambda: ("joinery-scheduler", "joinery_scheduler_leading") in watched.collector.metrics(),
+        lambda: ("joinery-scheduler", "joinery_scheduler_leading") in observed.collector.metrics(),
         "figures are exported",
     )
-    [leading] = watched.collector.metrics()["joinery-scheduler", "joinery_scheduler_leading"].gauge.data_points
+    [leading] = observed.collector.metrics()["joinery-scheduler", "joinery_scheduler_leading"].gauge.data_points
     assert leading.as_double in (0.0, 1.0)
 
 
-def test_queries_name_what_is_shown(watched: Watched) -> None:
-    faults_by_place = {place: faults(query, watched.shown, WORDS) for place, query in queries()}
+def test_queries_name_what_is_shown(observed: ObservedService) -> None:
+    faults_by_place = {place: find_faults(query, observed.exposition, WORDS) for place, query in list_queries()}
     assert len(faults_by_place) > 40 and {place: found for place, found in faults_by_place.items() if found} == {}
 
 
-def test_what_is_not_shown_is_found(watched: Watched) -> None:
+def test_what_is_not_shown_is_found(observed: ObservedService) -> None:
     wrong = {
         "sum(joinery_no_such_metric)": "joinery_no_such_metric is not shown",
         'sum(joinery_runs_total{state="failed"})': "joinery_runs_total has no label state",
@@ -182,16 +186,16 @@ def test_what_is_not_shown_is_found(watched: Watched) -> None:
         "sum by (org) (rate(joinery_runs_total[5m]))": "nothing has the label org to group by",
         "sum(rate(joinery_pool_waiting[5m]))": "joinery_pool_waiting is a gauge: it has no rate",
     }
-    assert {query: faults(query, watched.shown, WORDS) for query in wrong} == {
+    assert {query: find_faults(query, observed.exposition, WORDS) for query in wrong} == {
         query: [fault] for query, fault in wrong.items()
     }
     for nonsense in ("sum(", "sum by (a", "rate(x[5y])", "x{a}", "sum joinery", "x) + (y", 'x "text"'):
         with pytest.raises(ValueError):
-            faults(nonsense, watched.shown, WORDS)
+            find_faults(nonsense, observed.exposition, WORDS)
 
 
-def test_no_figure_is_of_one_tenant(watched: Watched) -> None:
-    labels = {label for series in watched.shown.series.values() for label in series}
+def test_no_figure_is_of_one_tenant(observed: ObservedService) -> None:
+    labels = {label for series in observed.exposition.series.values() for label in series}
     assert labels <= {
         "method",
         "route",
@@ -208,12 +212,12 @@ def test_no_figure_is_of_one_tenant(watched: Watched) -> None:
     }
 
 
-def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
+def test_everything_that_is_shown_is_looked_at(observed: ObservedService) -> None:
     """By a panel or a rule: a metric that is never shown need not be counted."""
-    queried = " ".join(query for _, query in queries())
+    queried = " ".join(query for _, query in list_queries())
     ours = {
         re.sub("_(total|bucket|sum|count|created)$", "", name)
-        for name in watched.shown.series
+        for name in observed.exposition.series
         if name.startswith("joinery")
     }
     assert {name for name in ours if name not in queried} == set()
@@ -222,8 +226,8 @@ def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
 def test_every_alert_has_its_entry_in_the_runbook() -> None:
     page = (ROOT / "docs/runbook.md").read_text("utf-8")
     entries = re.findall(r"^### (\w+)$", page, re.MULTILINE)
-    assert entries == [rule["alert"] for rule in rules()]
-    for rule in rules():
+    assert entries == [rule["alert"] for rule in load_rules()]
+    for rule in load_rules():
         assert rule["annotations"]["runbook"] == f"docs/runbook.md#{rule['alert'].lower()}"
 
 
@@ -238,12 +242,12 @@ def test_rules_fire_when_they_should() -> None:
 
 
 def test_alerts_and_panels_explain_themselves() -> None:
-    for rule in rules():
+    for rule in load_rules():
         assert rule["labels"]["severity"] in ("page", "ticket") and rule["annotations"].keys() == {
             "summary",
             "description",
             "runbook",
         }
-    assert len({rule["alert"] for rule in rules()}) == len(rules())
-    places = [tuple(panel["gridPos"].values()) for panel in panels()]
-    assert len(set(places)) == len(places) == len({panel["title"] for panel in panels()})
+    assert len({rule["alert"] for rule in load_rules()}) == len(load_rules())
+    places = [tuple(panel["gridPos"].values()) for panel in load_panels()]
+    assert len(set(places)) == len(places) == len({panel["title"] for panel in load_panels()})

@@ -28,14 +28,14 @@ from tests.support.memory.tracing import MemoryTracing
 
 ROOT = Path(__file__).parents[2]
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-Seen = Callable[[], list[ReceivedSpan]]
+ListSpans = Callable[[], list[ReceivedSpan]]
 
 
 @contextmanager
-def kept() -> Iterator[tuple[Tracing, Seen]]:
+def open_memory_tracing() -> Iterator[tuple[Tracing, ListSpans]]:
     tracing = MemoryTracing()
 
-    def seen() -> list[ReceivedSpan]:
+    def list_spans() -> list[ReceivedSpan]:
         return [
             ReceivedSpan(
                 "", one.name, 0, one.context.trace, one.context.span, one.parent.span if one.parent else "",
@@ -45,29 +45,29 @@ def kept() -> Iterator[tuple[Tracing, Seen]]:
             for one in tracing.spans if one.ended and one.context.sampled
         ]  # fmt: skip
 
-    yield tracing, seen
+    yield tracing, list_spans
 
 
 @contextmanager
-def sent() -> Iterator[tuple[Tracing, Seen]]:
+def open_otlp_tracing() -> Iterator[tuple[Tracing, ListSpans]]:
     with run_collector() as collector:
         telemetry = OtlpTelemetry(collector.url, "joinery-tests", "1")
 
-        def seen() -> list[ReceivedSpan]:
+        def list_spans() -> list[ReceivedSpan]:
             telemetry.tracing.close()
             return collector.spans()
 
-        yield telemetry.tracing, seen
+        yield telemetry.tracing, list_spans
 
 
-@pytest.fixture(params=[kept, sent], ids=["memory", "otlp"])
-def way(request: Any) -> Iterator[tuple[Tracing, Seen]]:
+@pytest.fixture(params=[open_memory_tracing, open_otlp_tracing], ids=["memory", "otlp"])
+def recorder(request: Any) -> Iterator[tuple[Tracing, ListSpans]]:
     with request.param() as made:
         yield made
 
 
-def test_a_span_is_exported_with_its_parent_and_attributes(way: tuple[Tracing, Seen]) -> None:
-    tracing, seen = way
+def test_a_span_is_exported_with_its_parent_and_attributes(recorder: tuple[Tracing, ListSpans]) -> None:
+    tracing, list_spans = recorder
     assert tracing.get_current() is None
     with tracing.open_span("GET /v1/things", SpanKind.SERVER, parent_context=PARENT) as outer:
         outer.set_attributes(http__response__status_code=200, joinery__org="org_1", left_out=None)
@@ -76,7 +76,7 @@ def test_a_span_is_exported_with_its_parent_and_attributes(way: tuple[Tracing, S
             inner.mark_failed("timeout")
         assert tracing.get_current() == inside
     assert tracing.get_current() is None
-    first, second = sorted(seen(), key=lambda one: one.name)
+    first, second = sorted(list_spans(), key=lambda one: one.name)
     assert parse_trace_context(inside) == TraceContext(first.trace, first.span, True)
     assert (first.trace, first.parent) == (PARENT[3:35], PARENT[36:52])
     assert (second.trace, second.parent) == (first.trace, first.span)
@@ -86,11 +86,11 @@ def test_a_span_is_exported_with_its_parent_and_attributes(way: tuple[Tracing, S
     )
 
 
-def test_an_exception_makes_it_failed_and_goes_on_without_its_text(way: tuple[Tracing, Seen]) -> None:
-    tracing, seen = way
+def test_an_exception_makes_it_failed_and_goes_on_without_its_text(recorder: tuple[Tracing, ListSpans]) -> None:
+    tracing, list_spans = recorder
     with pytest.raises(ValueError), tracing.open_span("work", SpanKind.CONSUMER):
         raise ValueError("svc_rk_live_secret")
-    [span] = seen()
+    [span] = list_spans()
     assert span.failed and span.notes == {"error.type": "ValueError"} and span.parent == ""
 
 
@@ -112,15 +112,15 @@ def test_later_versions_and_flags_are_understood() -> None:
     assert unsampled is not None and not unsampled.sampled and str(unsampled) == PARENT[:-2] + "00"
 
 
-def test_an_unsampled_span_is_not_exported_but_propagated(way: tuple[Tracing, Seen]) -> None:
-    tracing, seen = way
+def test_an_unsampled_span_is_not_exported_but_propagated(recorder: tuple[Tracing, ListSpans]) -> None:
+    tracing, list_spans = recorder
     with tracing.open_span("GET", SpanKind.SERVER, parent_context=PARENT[:-2] + "00"):
         handed_on = parse_trace_context(tracing.get_current())
     assert handed_on is not None and handed_on.trace == PARENT[3:35] and not handed_on.sampled
-    assert seen() == []
+    assert list_spans() == []
 
 
-async def _many(tracing: Tracing, count: int) -> float:
+async def _measure_longest_span(tracing: Tracing, count: int) -> float:
     """Return the longest of `count` spans in seconds, including the loop's iterations between them."""
     longest = 0.0
     for _ in range(count):
@@ -142,7 +142,7 @@ async def test_a_failing_collector_delays_nothing(trouble: str, caplog: pytest.L
         telemetry = OtlpTelemetry(url, "joinery-tests", "1")
         figures = telemetry.create_export(Metrics().collect)
         figures.start()
-        assert await _many(telemetry.tracing, 12_000) < 3.0
+        assert await _measure_longest_span(telemetry.tracing, 12_000) < 3.0
         began = time.perf_counter()
         await asyncio.gather(telemetry.close(), asyncio.to_thread(figures.close))
         assert time.perf_counter() - began < 20, "a process waits a moment at most"

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.tenancy.world import World, serving
+from tests.tenancy.world import ServedApplication, serve_application
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with serving(tmp_path_factory.mktemp("world")) as made:
+async def application(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedApplication]:
+    async with serve_application(tmp_path_factory.mktemp("world")) as made:
         yield made

@@ -50,21 +50,21 @@ class TenantTable:
     """Table with the column `org`; `is_accessible` if the processes' role has any privilege on it."""
 
     name: str
-    secured: bool
-    forced: bool
-    partition: bool
-    open: bool
+    is_secured: bool
+    is_forced: bool
+    is_partition: bool
+    is_accessible: bool
     policies: int
     has_mode: bool
 
 
-async def tenant_tables(owner: psycopg.AsyncConnection[Any]) -> list[TenantTable]:
+async def list_tenant_tables(owner: psycopg.AsyncConnection[Any]) -> list[TenantTable]:
     """Return all tenant tables, including partitions."""
     cursor = await owner.execute(_TABLES, {"role": ROLE})
     return [TenantTable(*row) for row in await cursor.fetchall()]
 
 
-async def filled(
+async def insert_row(
     owner: psycopg.AsyncConnection[Any],
     table: TenantTable,
     org: str,
@@ -74,13 +74,13 @@ async def filled(
 ) -> None:
     """Insert a row of the tenant; `changes` are SQL expressions by column."""
     values: dict[str, str] = {}
-    for column, kind in await _columns(owner, table.name):
+    for column, kind in await _list_columns(owner, table.name):
         values[column] = _CHECKED.get((table.name, column)) or _BY_TYPE[kind].format(n=n)
     values |= {"org": f"'{org}'"} | ({"livemode": str(livemode)} if table.has_mode else {})
-    await _insert(owner, table.name, {**values, **(changes or {})})
+    await _insert_values(owner, table.name, {**values, **(changes or {})})
 
 
-async def _insert(connection: psycopg.AsyncConnection[Any], table: str, values: dict[str, str]) -> None:
+async def _insert_values(connection: psycopg.AsyncConnection[Any], table: str, values: dict[str, str]) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, values))
     expressions = sql.SQL(", ").join(sql.SQL(value) for value in values.values())
     await connection.execute(
@@ -88,6 +88,6 @@ async def _insert(connection: psycopg.AsyncConnection[Any], table: str, values: 
     )
 
 
-async def _columns(owner: psycopg.AsyncConnection[Any], table: str) -> Sequence[tuple[str, str]]:
+async def _list_columns(owner: psycopg.AsyncConnection[Any], table: str) -> Sequence[tuple[str, str]]:
     cursor = await owner.execute(_COLUMNS, (table,))
     return [(row[0], row[1]) for row in await cursor.fetchall()]

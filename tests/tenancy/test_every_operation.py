@@ -10,8 +10,8 @@ from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
 from entrypoints.operations.operation import ExternalCall, Operation
 from tests.http.client import Answer
-from tests.tenancy.test_other_tenants import _everything
-from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of, call_operation, target
+from tests.tenancy.test_other_tenants import _read_rows
+from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, build_body, build_path, call_operation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WRITES = [operation for operation in OPERATIONS if operation.is_write]
@@ -22,12 +22,12 @@ PASSING = {"request_logs", "key_uses", "idempotency_keys", "events", "event_logs
 LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "forward")]
 
 
-async def furnished(world: World, livemode: bool = False) -> Tenancy:
+async def create_tenancy(application: ServedApplication, livemode: bool = False) -> Tenancy:
     """Create a tenant in test mode by default, with one resource of each type."""
-    return await world.furnished(await world.organisation(), livemode)
+    return await application.create_tenancy(await application.create_organisation(), livemode)
 
 
-def fits(answer: Answer, described: Mapping[str, Any], name: str) -> None:
+def check_schema(answer: Answer, described: Mapping[str, Any], name: str) -> None:
     """Check the response body against its schema."""
     faults = [
         f"{'.'.join(map(str, e.path))}: {e.message}"
@@ -37,21 +37,21 @@ def fits(answer: Answer, described: Mapping[str, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
-async def test_what_is_answered_is_what_is_described(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
+async def test_what_is_answered_is_what_is_described(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
     answer = await call_operation(mine.client, operation, mine.ids)
     if answer.status < 300:
         assert answer.status == operation.status
         if operation.reply is not None and not operation.is_stream:
-            fits(answer, operation.reply, operation.id)
+            check_schema(answer, operation.reply, operation.id)
     else:
         assert answer.json()["code"] in operation.errors, (answer.status, answer.body)
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=lambda row: row.id)
-async def test_dry_runs_do_nothing_and_explain(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
-    before = await _everything(mine)
+async def test_dry_runs_do_nothing_and_explain(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
+    before = await _read_rows(mine)
     for mode in ("true", "explain"):
         answer = await call_operation(mine.client, operation, mine.ids, service_dry_run=mode)
         if answer.status >= 300:
@@ -61,20 +61,20 @@ async def test_dry_runs_do_nothing_and_explain(world: World, operation: Operatio
         if mode == "explain":
             assert (answer.status, answer.json()["operation"]) == (200, operation.id)
             described = PREVIEW | {"properties": {**PREVIEW["properties"], **operation.preview}}
-            fits(answer, described, operation.id)
-    after = await _everything(mine)
+            check_schema(answer, described, operation.id)
+    after = await _read_rows(mine)
     assert {name: rows for name, rows in after.items() if name not in NOTED} == {
         name: rows for name, rows in before.items() if name not in NOTED
     }
 
 
-async def test_whatever_changes_a_resource_is_audited(world: World) -> None:
+async def test_whatever_changes_a_resource_is_audited(application: ServedApplication) -> None:
     unaudited = set()
     for operation in WRITES:
-        mine = await furnished(world)
-        before = await _everything(mine)
+        mine = await create_tenancy(application)
+        before = await _read_rows(mine)
         answer = await call_operation(mine.client, operation, mine.ids)
-        after = await _everything(mine)
+        after = await _read_rows(mine)
         changed = {name for name, rows in after.items() if rows != before[name]} - PASSING
         if changed and before["audit_entries"] == after["audit_entries"]:
             unaudited.add((operation.id, answer.status, *sorted(changed)))
@@ -82,17 +82,19 @@ async def test_whatever_changes_a_resource_is_audited(world: World) -> None:
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_idempotency_key], ids=lambda row: row.id)
-async def test_a_repeated_key_answers_again_and_does_nothing_twice(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
-    missing = await mine.client.send_json("POST", target(operation, mine.ids), body_of(operation))
+async def test_a_repeated_key_answers_again_and_does_nothing_twice(
+    application: ServedApplication, operation: Operation
+) -> None:
+    mine = await create_tenancy(application)
+    missing = await mine.client.send_json("POST", build_path(operation, mine.ids), build_body(operation))
     assert missing.faults == {("header.Idempotency-Key", "required")}
     first = await call_operation(mine.client, operation, mine.ids, idempotency_key="once")
-    kept = await _everything(mine)
+    kept = await _read_rows(mine)
     again = await call_operation(mine.client, operation, mine.ids, idempotency_key="once")
     assert (again.status, again.headers["idempotent-replayed"]) == (first.status, "true")
     if first.status < 400:
         assert again.body == first.body
-    assert {name: rows for name, rows in (await _everything(mine)).items() if name not in NOTED} == {
+    assert {name: rows for name, rows in (await _read_rows(mine)).items() if name not in NOTED} == {
         name: rows for name, rows in kept.items() if name not in NOTED
     }
     other = await call_operation(mine.client, operation, mine.ids, "?", idempotency_key="once")
@@ -100,17 +102,17 @@ async def test_a_repeated_key_answers_again_and_does_nothing_twice(world: World,
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_if_match], ids=lambda row: row.id)
-async def test_a_change_needs_the_present_version(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
-    path, body = target(operation, mine.ids), body_of(operation)
+async def test_a_change_needs_the_present_version(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
+    path, body = build_path(operation, mine.ids), build_body(operation)
     assert (await mine.client.send_json(operation.method, path, body)).status == 428
     stale = await mine.client.send_json(operation.method, path, body, if_match='"999-x"')
     assert (stale.status, stale.code) == (412, "precondition_failed")
 
 
 @pytest.mark.parametrize("operation", LISTS, ids=lambda row: row.id)
-async def test_lists_take_cursors_and_nothing_else(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
+async def test_lists_take_cursors_and_nothing_else(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
     page = await call_operation(mine.client, operation, mine.ids, "?limit=1")
     assert page.status == 200, page.body
     assert len(page.json()["data"]) <= 1
@@ -134,13 +136,13 @@ async def test_lists_take_cursors_and_nothing_else(world: World, operation: Oper
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.body is not None], ids=lambda row: row.id)
-async def test_bodies_are_closed(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
+async def test_bodies_are_closed(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
     assert operation.body is not None
-    body = {**(body_of(operation) or schema.build_example(operation.body.schema)), "no_such_field": 1}
+    body = {**(build_body(operation) or schema.build_example(operation.body.schema)), "no_such_field": 1}
     headers = {"if_match": "*"} if operation.requires_if_match else {}
     headers |= {"idempotency_key": "k"} if operation.requires_idempotency_key else {}
-    answer = await mine.client.send_json(operation.method, target(operation, mine.ids), body, **headers)
+    answer = await mine.client.send_json(operation.method, build_path(operation, mine.ids), body, **headers)
     assert answer.faults == {("no_such_field", "unknown_field")}
 
 

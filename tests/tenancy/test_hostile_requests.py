@@ -16,10 +16,10 @@ from entrypoints.console.pages import PAGES
 from entrypoints.console.security import CSRF_FIELD, ValueSigner
 from entrypoints.http.exchange import READ_HEADERS
 from entrypoints.operations.query_string import list_query_parameters
-from tests.fuzz.exploring import Effort, efforts
+from tests.fuzz.exploring import Effort, parametrize_effort
 from tests.http.client import Answer, Client
 from tests.support.console_browser import create_session
-from tests.tenancy.world import OPERATIONS, Tenancy, World, serving, target
+from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, build_path, serve_application
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
 VALUES = (
@@ -110,10 +110,10 @@ class Route:
 
 
 @dataclass
-class Stage:
+class RequestSender:
     """Sender of requests, with an API key or a person's session."""
 
-    world: World
+    application: ServedApplication
     mine: Tenancy
     cookie: str
     token: str
@@ -133,14 +133,14 @@ class Stage:
             query = f"?{name}={quote(value, safe='%')}"
         if route.form:
             headers.setdefault("content-type", "application/x-www-form-urlencoded")
-        client = Client(self.world.app, None) if route.page or route.path[:3] != "/v1" else self.mine.client
+        client = Client(self.application.app, None) if route.page or route.path[:3] != "/v1" else self.mine.client
         return await client.send(route.method, route.path + query, body=body, headers=headers)
 
 
-def _routes(mine: Tenancy) -> Iterator[Route]:
+def _list_routes(mine: Tenancy) -> Iterator[Route]:
     for operation in OPERATIONS:
         if not operation.is_stream:
-            yield Route(operation.method, target(operation, mine.ids), tuple(list_query_parameters(operation)))
+            yield Route(operation.method, build_path(operation, mine.ids), tuple(list_query_parameters(operation)))
     for page in PAGES:
         path = "/".join(quote("\0é") if part.startswith("<") else part for part in page.path_pattern.split("/"))
         for method in page.methods:
@@ -149,51 +149,51 @@ def _routes(mine: Tenancy) -> Iterator[Route]:
         yield Route(method, path, parameters, form=method == "POST" and bool(parameters))
 
 
-async def _staged(world: World) -> Stage:
-    organisation = await world.organisation()
-    mine = await world.furnished(organisation, False)
-    session = await create_session(world.dependencies, Tenant(organisation.id, False))
-    token = ValueSigner(world.dependencies[ActiveKeys].link_keys).create_signature("form", "")
-    return Stage(world, mine, f"joinery={session}", token, list(_routes(mine)))
+async def _create_sender(application: ServedApplication) -> RequestSender:
+    organisation = await application.create_organisation()
+    mine = await application.create_tenancy(organisation, False)
+    session = await create_session(application.dependencies, Tenant(organisation.id, False))
+    token = ValueSigner(application.dependencies[ActiveKeys].link_keys).create_signature("form", "")
+    return RequestSender(application, mine, f"joinery={session}", token, list(_list_routes(mine)))
 
 
-@efforts(examples=MOST, parts=8)
+@parametrize_effort(examples=MOST, parts=8)
 async def test_headers_and_parameters(tmp_path: Path, caplog: pytest.LogCaptureFixture, effort: Effort) -> None:
     """Each route gets some pairs of name and value, and each pair some routes; the long form combines all."""
-    async with serving(tmp_path) as world:
-        stage = await _staged(world)
+    async with serve_application(tmp_path) as application:
+        sender = await _create_sender(application)
         most = MOST if effort.seconds is None else None
-        for turning, route in enumerate(stage.routes):
+        for turning, route in enumerate(sender.routes):
             pairs = list(itertools.product((*route.parameters, *HEADERS), VALUES))
             step = 1 if most is None else max(1, len(pairs) // most) | 1
             for name, value in pairs[turning % step :: step]:
                 streams = route.path.startswith(STREAM)
                 try:
                     async with asyncio.timeout(PATIENCE if streams else HANGS):
-                        answer = await stage.send(route, name, value)
+                        answer = await sender.send(route, name, value)
                 except TimeoutError:
                     assert streams, (route, name, value[:60])
                     break
                 assert answer.status < 500, (route, name, value[:60], answer.body[:500])
-    assert not _faults(caplog)
+    assert not _list_errors(caplog)
 
 
 async def test_bodies(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(tmp_path) as world:
-        stage = await _staged(world)
-        for route in stage.routes:
+    async with serve_application(tmp_path) as application:
+        sender = await _create_sender(application)
+        for route in sender.routes:
             if route.method in ("POST", "PATCH", "PUT") and not route.page:
                 for body in BODIES:
                     headers = {"content-type": "application/json", "if-match": "*", "host": "api.joinery.example"}
                     client = (
-                        stage.mine.client
+                        sender.mine.client
                         if route.path[:3] == "/v1" or route.path == "/mcp"
-                        else Client(world.app, None)
+                        else Client(application.app, None)
                     )
                     answer = await client.send(route.method, route.path, body=body, headers=headers)
                     assert answer.status < 500, (route, body[:60], answer.body[:500])
-    assert not _faults(caplog)
+    assert not _list_errors(caplog)
 
 
-def _faults(caplog: pytest.LogCaptureFixture) -> list[str]:
+def _list_errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR or record.exc_info]

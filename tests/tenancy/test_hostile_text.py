@@ -12,8 +12,8 @@ import pytest_asyncio
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import list_query_parameters
 from ports.limits import RateLimitBucket, RateLimits, TakeResult
-from tests.tenancy.test_every_operation import LISTS, furnished
-from tests.tenancy.world import OPERATIONS, World, body_of, call_operation, serving, target
+from tests.tenancy.test_every_operation import LISTS, create_tenancy
+from tests.tenancy.world import OPERATIONS, ServedApplication, build_body, build_path, call_operation, serve_application
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 TAKING = [
@@ -25,7 +25,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-class Unlimited:
+class UnlimitedRates:
     """Rate limits that always allow."""
 
     async def take_token(self, limit: RateLimitBucket) -> TakeResult:
@@ -33,14 +33,14 @@ class Unlimited:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+async def application(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedApplication]:
     """Yield an application without rate limits."""
     folder = tmp_path_factory.mktemp("world")
-    async with serving(folder, lambda container: container.__setitem__(RateLimits, Unlimited())) as made:
+    async with serve_application(folder, lambda container: container.__setitem__(RateLimits, UnlimitedRates())) as made:
         yield made
 
 
-def cursors_of(given: str) -> list[str]:
+def build_cursors(given: str) -> list[str]:
     """Return percent-encoded texts that are no valid cursors, some derived from a valid one."""
     other = base64.urlsafe_b64encode(json.dumps({"id": "prod_1"}).encode()).decode()
     made = [*HOSTILE, "", "=", "A===", other, base64.urlsafe_b64encode(b"\0" * 40).decode(), "A" * 1025, "%41" * 2500]
@@ -55,54 +55,54 @@ def test_every_list_and_feed_is_here() -> None:
 
 
 @pytest.mark.parametrize("operation", TAKING, ids=lambda row: row.id)
-async def test_any_text_for_a_cursor_is_an_invalid_cursor(world: World, operation: Operation) -> None:
-    mine, theirs = await furnished(world), await furnished(world)
+async def test_any_text_for_a_cursor_is_an_invalid_cursor(application: ServedApplication, operation: Operation) -> None:
+    mine, theirs = await create_tenancy(application), await create_tenancy(application)
     names = [name for name, given in list_query_parameters(operation).items() if given.get("format") == "cursor"]
     foreign = ""
     if not operation.is_stream:
         foreign = (await call_operation(theirs.client, operation, theirs.ids)).json()["next_cursor"] or ""
     feed = (await theirs.client.get("/v1/changes")).json()["next_cursor"]
     for name in names:
-        for text in [*cursors_of(feed), *([foreign] if foreign else []), feed]:
+        for text in [*build_cursors(feed), *([foreign] if foreign else []), feed]:
             answer = await call_operation(mine.client, operation, mine.ids, f"?{name}={text}")
             assert answer.status == 400, (text, answer.body)
             assert answer.faults == {(f"query.{name}", "invalid_cursor")}, (text, answer.body)
 
 
-async def test_last_event_ids(world: World) -> None:
-    mine = await furnished(world)
+async def test_last_event_ids(application: ServedApplication) -> None:
+    mine = await create_tenancy(application)
     for text in ("\x01", "x", "\xff\xfe", "a" * 60_000, "null", "=", "\\u0000"):
         answer = await mine.client.get("/v1/stream", last_event_id=text)
         assert answer.faults == {("header.Last-Event-ID", "invalid_cursor")}, text
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
-async def test_parameters(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
+async def test_parameters(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
     for text in HOSTILE:
         for name in [*list_query_parameters(operation), quote("no\0such"), text]:
             answer = await mine.client.send(
-                operation.method, target(operation, mine.ids) + f"?{name}={text}", **_sent(operation)
+                operation.method, build_path(operation, mine.ids) + f"?{name}={text}", **_build_request(operation)
             )
             assert answer.status < 500, (name, text, answer.body)
 
 
 @pytest.mark.parametrize("operation", [row for row in OPERATIONS if row.ids], ids=lambda row: row.id)
-async def test_ids(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
+async def test_ids(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
     for text in HOSTILE:
         for name, prefix in operation.ids.items():
             for given in (text, f"{prefix}_{text}", (mine.ids[prefix] + text), mine.ids[prefix][:-1] + text):
                 if given == mine.ids[prefix]:
                     continue
-                path = target(operation, mine.ids).replace(mine.ids[prefix], given)
-                answer = await mine.client.send(operation.method, path, **_sent(operation))
+                path = build_path(operation, mine.ids).replace(mine.ids[prefix], given)
+                answer = await mine.client.send(operation.method, path, **_build_request(operation))
                 assert answer.status in (400, 404, 405), (name, given, answer.status, answer.body)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
-async def test_headers(world: World, operation: Operation) -> None:
-    mine = await furnished(world)
+async def test_headers(application: ServedApplication, operation: Operation) -> None:
+    mine = await create_tenancy(application)
     for text in (
         "\\u0000",
         "\\",
@@ -117,19 +117,19 @@ async def test_headers(world: World, operation: Operation) -> None:
     ):
         for name in ("user-agent", "if-match", "if-none-match", "request-id", "idempotency-key", "content-type", "x-forwarded-for",
                      "service-version", "service-mode", "service-dry-run", "origin", "last-event-id", "accept"):  # fmt: skip
-            sent = _sent(operation)
+            sent = _build_request(operation)
             sent["headers"][name] = text
-            answer = await mine.client.send(operation.method, target(operation, mine.ids), **sent)
+            answer = await mine.client.send(operation.method, build_path(operation, mine.ids), **sent)
             assert answer.status < 500, (name, text[:20], answer.body)
 
 
-def _sent(operation: Operation) -> dict[str, Any]:
+def _build_request(operation: Operation) -> dict[str, Any]:
     headers = {"service-dry-run": "true"} if operation.is_write else {}
     if operation.requires_if_match:
         headers["if-match"] = "*"
     if operation.requires_idempotency_key:
         headers["idempotency-key"] = "k"
-    body = body_of(operation)
+    body = build_body(operation)
     if body is None:
         return {"headers": headers}
     return {"headers": {**headers, "content-type": "application/json"}, "body": json.dumps(body).encode()}

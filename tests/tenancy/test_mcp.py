@@ -7,7 +7,7 @@ import pytest
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import build_manifest
 from tests.http.mcp import connected, every_tool
-from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of
+from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, build_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = {row.id: row for row in OPERATIONS}
@@ -15,33 +15,33 @@ OWN = "http://127.0.0.1"
 MANIFEST = build_manifest(OPERATIONS)
 
 
-def _arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
+def _build_arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
     row = ROWS[tool.operation]
     given: dict[str, Any] = {name: mine.ids[prefix] for name, prefix in row.ids.items()}
-    if (body := body_of(row)) is not None:
+    if (body := build_body(row)) is not None:
         given["body"] = body
     return given | ({"if_match": "*"} if row.requires_if_match else {})
 
 
-async def test_every_tool_returns_what_it_declares(world: World) -> None:
-    mine = await world.furnished(await world.organisation(), livemode=False)
-    async with connected(world.app, mine.client._secret or "", base=OWN) as agent:
+async def test_every_tool_returns_what_it_declares(application: ServedApplication) -> None:
+    mine = await application.create_tenancy(await application.create_organisation(), livemode=False)
+    async with connected(application.app, mine.client._secret or "", base=OWN) as agent:
         listed = await every_tool(agent)
         assert [tool.name for tool in listed] == [tool.name for tool in MANIFEST]
         for tool in MANIFEST:
             for tried in ({"dry_run": "explain"}, {}) if not tool.is_read_only else ({},):
-                result = await agent.call_tool(tool.name, _arguments(tool, mine) | tried)
+                result = await agent.call_tool(tool.name, _build_arguments(tool, mine) | tried)
                 if result.is_error:
                     assert result.structured_content["code"] in (*ROWS[tool.operation].errors, "rate_limited")
 
 
-async def test_resources_of_another_tenant_are_not_found(world: World) -> None:
-    mine = await world.furnished(await world.organisation(), livemode=False)
-    theirs = await world.furnished(await world.organisation(), livemode=False)
-    async with connected(world.app, mine.client._secret or "", base=OWN) as agent:
+async def test_resources_of_another_tenant_are_not_found(application: ServedApplication) -> None:
+    mine = await application.create_tenancy(await application.create_organisation(), livemode=False)
+    theirs = await application.create_tenancy(await application.create_organisation(), livemode=False)
+    async with connected(application.app, mine.client._secret or "", base=OWN) as agent:
         for tool in MANIFEST:
             if not ROWS[tool.operation].ids:
                 continue
-            refused = await agent.call_tool(tool.name, _arguments(tool, theirs))
+            refused = await agent.call_tool(tool.name, _build_arguments(tool, theirs))
             assert refused.is_error, tool.name
             assert refused.structured_content["code"] in ("not_found", "rate_limited"), tool.name

@@ -11,7 +11,7 @@ import pytest
 from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support.postgres import database
-from tests.tenancy.world import OPERATIONS, Tenancy, World, call_operation, unknown_ids
+from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, call_operation, create_unknown_ids
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITH_IDS = [operation for operation in OPERATIONS if operation.ids]
@@ -20,35 +20,40 @@ FILTERS = {"source": "src", "variant": "var", "product": "prod", "catalogue": "c
 OWN_TO_THE_REQUEST = {"request-id", "date", "ratelimit"}
 
 
-async def four(world: World) -> list[Tenancy]:
+async def create_tenancies(application: ServedApplication) -> list[Tenancy]:
     """Create two organisations in both modes."""
-    organisations = [await world.organisation() for _ in range(2)]
-    return [await world.furnished(organisation, mode) for organisation in organisations for mode in (True, False)]
+    organisations = [await application.create_organisation() for _ in range(2)]
+    return [
+        await application.create_tenancy(organisation, mode) for organisation in organisations for mode in (True, False)
+    ]
 
 
-def bare(answer: Answer) -> tuple[int, dict[str, str], Any]:
+def strip_response(answer: Answer) -> tuple[int, dict[str, str], Any]:
     """Return the response without values that differ in each request."""
     headers = {name: value for name, value in answer.headers.items() if name not in OWN_TO_THE_REQUEST}
     body = answer.body.replace(answer.headers["request-id"].encode(), b"req")
     return answer.status, headers, body
 
 
-async def test_every_id_of_another_tenant_answers_like_an_unknown_one(world: World) -> None:
-    tenancies = await four(world)
+async def test_every_id_of_another_tenant_answers_like_an_unknown_one(application: ServedApplication) -> None:
+    tenancies = await create_tenancies(application)
     unlike = []
     for operation in WITH_IDS:
         for mine in tenancies:
-            expected = bare(await call_operation(mine.client, operation, unknown_ids()))
+            expected = strip_response(await call_operation(mine.client, operation, create_unknown_ids()))
             assert expected[0] == 404, operation.id
             for theirs in tenancies:
-                if theirs is not mine and bare(await call_operation(mine.client, operation, theirs.ids)) != expected:
+                if (
+                    theirs is not mine
+                    and strip_response(await call_operation(mine.client, operation, theirs.ids)) != expected
+                ):
                     unlike.append((operation.id, mine.tenant, theirs.tenant))
     assert unlike == []
 
 
-async def test_ones_own_ids_are_found(world: World) -> None:
+async def test_ones_own_ids_are_found(application: ServedApplication) -> None:
     """Without this test the one above would prove nothing."""
-    mine = (await four(world))[0]
+    mine = (await create_tenancies(application))[0]
     for operation in WITH_IDS:
         answer = await call_operation(
             mine.client, operation, mine.ids, service_dry_run="true" if operation.is_write else ""
@@ -57,61 +62,68 @@ async def test_ones_own_ids_are_found(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["true", "explain"])
-async def test_dry_runs_reveal_no_more(world: World, mode: str) -> None:
-    tenancies = await four(world)
+async def test_dry_runs_reveal_no_more(application: ServedApplication, mode: str) -> None:
+    tenancies = await create_tenancies(application)
     mine = tenancies[0]
     for operation in WITH_IDS:
         if operation.is_write:
-            expected = bare(await call_operation(mine.client, operation, unknown_ids(), service_dry_run=mode))
+            expected = strip_response(
+                await call_operation(mine.client, operation, create_unknown_ids(), service_dry_run=mode)
+            )
             for theirs in tenancies[1:]:
-                assert bare(await call_operation(mine.client, operation, theirs.ids, service_dry_run=mode)) == expected
+                assert (
+                    strip_response(await call_operation(mine.client, operation, theirs.ids, service_dry_run=mode))
+                    == expected
+                )
 
 
-async def test_malformed_ids_and_ids_of_another_kind_reveal_nothing_about_rows(world: World) -> None:
+async def test_malformed_ids_and_ids_of_another_kind_reveal_nothing_about_rows(application: ServedApplication) -> None:
     """The format alone identifies them: the response is the same for every tenant, whether the row exists or not."""
-    mine, theirs, *_ = await four(world)
+    mine, theirs, *_ = await create_tenancies(application)
     for operation in WITH_IDS:
         for wrong in ("org_" + "1" * 22, "nonsense", "src_short", "SRC_" + "1" * 22, "%00", "..", "a" * 500):
             ids = dict.fromkeys(operation.ids.values(), wrong)
-            expected = bare(await call_operation(theirs.client, operation, ids))
+            expected = strip_response(await call_operation(theirs.client, operation, ids))
             assert expected[0] == 404
-            assert bare(await call_operation(mine.client, operation, ids)) == expected, (operation.id, wrong)
+            assert strip_response(await call_operation(mine.client, operation, ids)) == expected, (operation.id, wrong)
 
 
-async def test_ids_of_another_kind_answer_alike_whether_they_are_there_or_not(world: World) -> None:
-    mine = await world.furnished(await world.organisation(), True)
+async def test_ids_of_another_kind_answer_alike_whether_they_are_there_or_not(application: ServedApplication) -> None:
+    mine = await application.create_tenancy(await application.create_organisation(), True)
     for operation in WITH_IDS:
         for prefix in ("src", "run", "whe"):
             if prefix in operation.ids.values():
                 continue
-            there, nowhere = (dict.fromkeys(operation.ids.values(), ids[prefix]) for ids in (mine.ids, unknown_ids()))
-            assert bare(await call_operation(mine.client, operation, there)) == bare(
+            there, nowhere = (
+                dict.fromkeys(operation.ids.values(), ids[prefix]) for ids in (mine.ids, create_unknown_ids())
+            )
+            assert strip_response(await call_operation(mine.client, operation, there)) == strip_response(
                 await call_operation(mine.client, operation, nowhere)
             )
 
 
-async def test_filters_by_ids_of_another_tenant_return_nothing(world: World) -> None:
-    tenancies = await four(world)
+async def test_filters_by_ids_of_another_tenant_return_nothing(application: ServedApplication) -> None:
+    tenancies = await create_tenancies(application)
     for operation in OPERATIONS:
         for name, prefix in FILTERS.items():
             if operation.method != "GET" or name not in operation.query:
                 continue
             for mine in tenancies:
-                assert await _listed(mine.client, operation, f"?{name}={mine.ids[prefix]}")
+                assert await _list_resources(mine.client, operation, f"?{name}={mine.ids[prefix]}")
                 for theirs in tenancies:
                     if theirs is not mine:
-                        assert not await _listed(mine.client, operation, f"?{name}={theirs.ids[prefix]}")
+                        assert not await _list_resources(mine.client, operation, f"?{name}={theirs.ids[prefix]}")
 
 
-async def _listed(client: Client, operation: Operation, query: str) -> list[Any]:
+async def _list_resources(client: Client, operation: Operation, query: str) -> list[Any]:
     answer = await call_operation(client, operation, {}, query)
     assert answer.status == 200, (operation.id, query, answer.body)
     found: list[Any] = answer.json()["data"]
     return found
 
 
-async def test_no_list_contains_resources_of_another_tenant(world: World) -> None:
-    tenancies = await four(world)
+async def test_no_list_contains_resources_of_another_tenant(application: ServedApplication) -> None:
+    tenancies = await create_tenancies(application)
     for operation in OPERATIONS:
         if operation.method != "GET":
             continue
@@ -127,25 +139,25 @@ async def test_no_list_contains_resources_of_another_tenant(world: World) -> Non
             ]
 
 
-async def test_refused_writes_leave_no_trace(world: World) -> None:
+async def test_refused_writes_leave_no_trace(application: ServedApplication) -> None:
     """The other tenant is unchanged, and the caller's data contains nothing of it."""
-    mine, _, theirs, _ = await four(world)
-    before = await _everything(theirs)
+    mine, _, theirs, _ = await create_tenancies(application)
+    before = await _read_rows(theirs)
     for operation in WITH_IDS:
         if operation.is_write:
             await call_operation(mine.client, operation, theirs.ids)
     await asyncio.sleep(0.05)
-    assert await _everything(theirs) == before
+    assert await _read_rows(theirs) == before
 
 
-async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
+async def _read_rows(tenancy: Tenancy) -> Mapping[str, list[str]]:
     """Return every row of the tenant as text, by table."""
-    from tests.tenancy.schema import tenant_tables
+    from tests.tenancy.schema import list_tenant_tables
 
     found: dict[str, list[str]] = {}
     async with await psycopg.AsyncConnection.connect(await database()) as owner:
-        for table in await tenant_tables(owner):
-            if table.has_mode and not table.partition:
+        for table in await list_tenant_tables(owner):
+            if table.has_mode and not table.is_partition:
                 cursor = await owner.execute(
                     f"SELECT t::text FROM {table.name} t WHERE org = %s AND livemode = %s ORDER BY 1".encode(),
                     (tenancy.tenant.org, tenancy.tenant.livemode),
@@ -154,9 +166,9 @@ async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
     return found
 
 
-async def test_cursors_are_valid_for_one_tenant_only(world: World) -> None:
+async def test_cursors_are_valid_for_one_tenant_only(application: ServedApplication) -> None:
     """Invalid for another organisation, mode, list or filter; and they cannot be forged."""
-    tenancies = await four(world)
+    tenancies = await create_tenancies(application)
     mine = tenancies[0]
     for number in range(3):
         await mine.client.post("/v1/sources", {"name": f"S{number}", "kind": "push"})
@@ -166,20 +178,20 @@ async def test_cursors_are_valid_for_one_tenant_only(world: World) -> None:
     elsewhere += [(mine.client, path) for path in ("/v1/request-logs?", f"/v1/sources/{mine.ids['src']}/runs?")]
     elsewhere += [(mine.client, path) for path in ("/v1/products?", "/v1/products?brand=x&", "/v1/offers?")]
     for client, path in elsewhere:
-        _refused(await client.get(f"{path}starting_after={cursor}"))
+        _check_refusal(await client.get(f"{path}starting_after={cursor}"))
     for forged in ("", "x", cursor[:-1], cursor + "A", cursor[::-1], mine.ids["src"], "%00", "A" * 3000):
-        _refused(await mine.client.get(f"/v1/sources?starting_after={forged}"))
+        _check_refusal(await mine.client.get(f"/v1/sources?starting_after={forged}"))
 
 
-def _refused(answer: Answer) -> None:
+def _check_refusal(answer: Answer) -> None:
     assert answer.status == 400, answer.body
     assert json.loads(answer.body)["code"] == "invalid_request"
     codes = {code for _, code in answer.faults}
     assert codes <= {"invalid_cursor", "too_short", "too_long", "invalid_format"}, codes
 
 
-async def test_an_idempotency_key_belongs_to_one_tenant(world: World) -> None:
-    tenancies = await four(world)
+async def test_an_idempotency_key_belongs_to_one_tenant(application: ServedApplication) -> None:
+    tenancies = await create_tenancies(application)
     body = {"name": "Same", "kind": "push"}
     answers = [await each.client.post("/v1/sources", body, idempotency_key="shared") for each in tenancies]
     assert [answer.status for answer in answers] == [201] * 4

@@ -19,11 +19,11 @@ from adapters.postgres.schema_migrations import migrate
 from adapters.postgres.session import TenantSession
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import RecordedEffects
-from tests.postgres.databases import database_alone
+from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.citus import ON_CLUSTER
 from tests.support.postgres import database, postgres_backend
-from tests.tenancy.schema import ROLE, TenantTable, filled, tenant_tables
+from tests.tenancy.schema import ROLE, TenantTable, insert_row, list_tenant_tables
 
 pytestmark = pytest.mark.asyncio
 BY_CLUSTERS = (StaleRoute, errors.FeatureNotSupported) if ON_CLUSTER else ()
@@ -33,7 +33,7 @@ KNOWN = {"api_keys", "events", "jobs", "members", "offers", "products", "request
 
 
 @dataclass
-class Rows:
+class TenantRows:
     """Tenant tables with a row of each of four tenants, and connections of the superuser and the processes."""
 
     owner: psycopg.AsyncConnection[Any]
@@ -41,11 +41,11 @@ class Rows:
     tables: list[TenantTable]
     tenants: list[Tenant]
 
-    def session(self, link: Any, tenant: Tenant) -> TenantSession:
+    def create_session(self, link: Any, tenant: Tenant) -> TenantSession:
         """Return a session as stores use it."""
         return TenantSession(link, tenant, builders.CALL, builders.MOMENT, RecordedEffects())
 
-    async def own(self, table: TenantTable, tenant: Tenant) -> int:
+    async def count_rows(self, table: TenantTable, tenant: Tenant) -> int:
         """Return the number of the tenant's rows as the superuser sees them."""
         where = sql.SQL("org = {}").format(sql.Literal(tenant.org))
         if table.has_mode:
@@ -56,7 +56,7 @@ class Rows:
 
 
 @pytest_asyncio.fixture
-async def rows() -> AsyncIterator[Rows]:
+async def rows() -> AsyncIterator[TenantRows]:
     """Yield two organisations in both modes."""
     async with (
         postgres_backend() as backend,
@@ -64,14 +64,14 @@ async def rows() -> AsyncIterator[Rows]:
     ):
         orgs = [(await backend.organisation()).id for _ in range(2)]
         tenants = [Tenant(org, livemode) for org in orgs for livemode in (True, False)]
-        tables = [table for table in await tenant_tables(owner) if not table.partition]
+        tables = [table for table in await list_tenant_tables(owner) if not table.is_partition]
         for table in tables:
             for number, tenant in enumerate(tenants):
                 if table.has_mode or tenant.livemode:
-                    await filled(owner, table, tenant.org, tenant.livemode, _unique(tenant, number))
+                    await insert_row(owner, table, tenant.org, tenant.livemode, _build_number(tenant, number))
         pool = Pool(await database(), size=2)
         try:
-            yield Rows(owner, pool, tables, tenants)
+            yield TenantRows(owner, pool, tables, tenants)
         finally:
             for table in tables:
                 statement = sql.SQL("DELETE FROM {} WHERE org = ANY({})")
@@ -79,37 +79,37 @@ async def rows() -> AsyncIterator[Rows]:
             await pool.close()
 
 
-def _unique(tenant: Tenant, number: int) -> int:
+def _build_number(tenant: Tenant, number: int) -> int:
     return abs(hash(tenant.org)) % 100_000_000 * 4 + number
 
 
-async def test_every_table_of_tenants_is_secured(rows: Rows) -> None:
+async def test_every_table_of_tenants_is_secured(rows: TenantRows) -> None:
     assert {table.name for table in rows.tables} >= KNOWN
-    forced = [table for table in rows.tables if table.forced or ON_CLUSTER]  # its owner moves it (ADR 25)
-    assert [table.name for table in rows.tables if not (table.secured and table in forced and table.policies)] == []
+    forced = [table for table in rows.tables if table.is_forced or ON_CLUSTER]  # its owner moves it (ADR 25)
+    assert [table.name for table in rows.tables if not (table.is_secured and table in forced and table.policies)] == []
 
 
-async def test_no_partition_is_a_way_around(rows: Rows) -> None:
+async def test_no_partition_is_a_way_around(rows: TenantRows) -> None:
     """A partition has no policy of its own: the processes' role reaches it through its parent only."""
-    everything = await tenant_tables(rows.owner)
-    assert [table.name for table in everything if table.partition and table.open] == []
-    assert {table.name for table in everything if table.partition} >= {"events_default", "request_logs_default"}
+    everything = await list_tenant_tables(rows.owner)
+    assert [table.name for table in everything if table.is_partition and table.is_accessible] == []
+    assert {table.name for table in everything if table.is_partition} >= {"events_default", "request_logs_default"}
 
 
 async def test_partitions_made_later_are_closed_too() -> None:
-    async with database_alone("parts") as address:
+    async with create_temporary_database("parts") as address:
         pool = Pool(address, size=1)
         try:
             await PostgresMaintenance(pool).maintain_partitions(date.today() + timedelta(days=1))
             await migrate(address)
             async with await psycopg.AsyncConnection.connect(address) as owner:
-                parts = [table for table in await tenant_tables(owner) if table.partition]
-            assert len(parts) > 4 and not any(part.open for part in parts)
+                parts = [table for table in await list_tenant_tables(owner) if table.is_partition]
+            assert len(parts) > 4 and not any(part.is_accessible for part in parts)
         finally:
             await pool.close()
 
 
-async def test_the_role_is_bound_by_policies(rows: Rows) -> None:
+async def test_the_role_is_bound_by_policies(rows: TenantRows) -> None:
     async with rows.pool.connect_to_tenant(rows.tenants[0]) as link:
         cursor = await link.driver_connection.execute(
             "SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
@@ -121,69 +121,71 @@ async def test_the_role_is_bound_by_policies(rows: Rows) -> None:
     assert await cursor.fetchone() == (0,), "whoever owns a table may switch its policies off"
 
 
-async def test_a_missing_filter_reads_only_own_rows(rows: Rows) -> None:
+async def test_a_missing_filter_reads_only_own_rows(rows: TenantRows) -> None:
     for tenant in rows.tenants:
         for table in rows.tables:
-            own = await rows.own(table, tenant)
-            with _or_refused_by_a_cluster():
+            own = await rows.count_rows(table, tenant)
+            with _allow_cluster_refusal():
                 async with rows.pool.connect_to_tenant(tenant) as link:
-                    seen = await rows.session(link, tenant).fetch_row(_statement("SELECT count(*) FROM {}", table))
+                    seen = await rows.create_session(link, tenant).fetch_row(
+                        _build_statement("SELECT count(*) FROM {}", table)
+                    )
                 assert seen == (own,), (table.name, tenant)
             assert own > 0
 
 
-async def test_a_missing_filter_changes_and_deletes_only_own_rows(rows: Rows) -> None:
+async def test_a_missing_filter_changes_and_deletes_only_own_rows(rows: TenantRows) -> None:
     for tenant in rows.tenants[1:3]:
         for table in rows.tables:
-            own = await rows.own(table, tenant)
+            own = await rows.count_rows(table, tenant)
             for right, words in (("UPDATE", "UPDATE {} SET org = org"), ("DELETE", "DELETE FROM {}")):
                 if right not in PRIVILEGES[APP][table.name].replace("UPDATE (", ""):  # not for some columns only
                     continue
-                with _or_refused_by_a_cluster():
+                with _allow_cluster_refusal():
                     async with (
                         rows.pool.connect_to_tenant(tenant) as link,
                         link.driver_connection.transaction(force_rollback=True),
                     ):
-                        changed = await rows.session(link, tenant).run(_statement(words, table))
+                        changed = await rows.create_session(link, tenant).run(_build_statement(words, table))
                     assert changed == own, (words, table.name)
 
 
-async def test_nothing_is_moved_to_another_tenant(rows: Rows) -> None:
+async def test_nothing_is_moved_to_another_tenant(rows: TenantRows) -> None:
     mine, sandbox, theirs, _ = rows.tenants
     for table in rows.tables:
         for other in [theirs, sandbox] if table.has_mode else [theirs]:
             moved = "org = {}, livemode = {}" if table.has_mode else "org = {}"
             given = sql.SQL(moved).format(sql.Literal(other.org), sql.Literal(other.livemode))
-            await _refused(rows, mine, _statement("UPDATE {} SET ", table) + given)
-            await _refused(rows, mine, await _copied(rows.owner, table, other))
+            await _expect_refusal(rows, mine, _build_statement("UPDATE {} SET ", table) + given)
+            await _expect_refusal(rows, mine, await _build_copy(rows.owner, table, other))
 
 
-async def test_no_rows_without_a_tenant(rows: Rows) -> None:
+async def test_no_rows_without_a_tenant(rows: TenantRows) -> None:
     """A connection without a tenant neither reads nor writes: it fails."""
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as connection:
         await connection.execute(f"SET ROLE {ROLE}".encode())
         for table in rows.tables:
             with pytest.raises(errors.UndefinedObject, match="joinery.org"):
-                await connection.execute(_statement("SELECT count(*) FROM {}", table))
+                await connection.execute(_build_statement("SELECT count(*) FROM {}", table))
             with pytest.raises((errors.UndefinedObject, errors.InsufficientPrivilege)):
-                await filled(connection, table, rows.tenants[0].org, True, 1)
+                await insert_row(connection, table, rows.tenants[0].org, True, 1)
 
 
-async def test_rows_without_organisation_or_mode_are_refused(rows: Rows) -> None:
+async def test_rows_without_organisation_or_mode_are_refused(rows: TenantRows) -> None:
     """Applies even to the superuser, to whom no policy applies."""
     for table in rows.tables:
         for column in ["org", "livemode"] if table.has_mode else ["org"]:
             with pytest.raises(
                 (errors.NotNullViolation, errors.NullValueNotAllowed), match=f'"{column}"|partition column'
             ):
-                await filled(rows.owner, table, rows.tenants[0].org, True, 1, {column: "NULL"})
+                await insert_row(rows.owner, table, rows.tenants[0].org, True, 1, {column: "NULL"})
 
 
-def _statement(words: str, table: TenantTable) -> sql.Composed:
+def _build_statement(words: str, table: TenantTable) -> sql.Composed:
     return sql.SQL(words).format(sql.Identifier(table.name))
 
 
-async def _copied(owner: psycopg.AsyncConnection[Any], table: TenantTable, other: Tenant) -> sql.Composed:
+async def _build_copy(owner: psycopg.AsyncConnection[Any], table: TenantTable, other: Tenant) -> sql.Composed:
     """Return a statement that inserts a copy of the tenant's row as another tenant's."""
     changed: dict[str, Any] = {"org": other.org} | ({"livemode": other.livemode} if table.has_mode else {})
     given = "attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''"
@@ -194,15 +196,15 @@ async def _copied(owner: psycopg.AsyncConnection[Any], table: TenantTable, other
     return sql.SQL(words).format(name, columns, columns, sql.Literal(psycopg.types.json.Jsonb(changed)), name)
 
 
-async def _refused(rows: Rows, tenant: Tenant, statement: sql.Composed) -> None:
+async def _expect_refusal(rows: TenantRows, tenant: Tenant, statement: sql.Composed) -> None:
     with pytest.raises(
         REFUSED, match="row-level security|permission denied for table|could not be executed|partition value"
     ):
         async with rows.pool.connect_to_tenant(tenant) as link:
-            await rows.session(link, tenant).run(statement)
+            await rows.create_session(link, tenant).run(statement)
 
 
-def _or_refused_by_a_cluster() -> AbstractContextManager[None]:
+def _allow_cluster_refusal() -> AbstractContextManager[None]:
     return suppress(*BY_CLUSTERS)
 
 

@@ -8,8 +8,8 @@ import pytest
 from domain.kernel import schema
 from entrypoints.operations.operation import Operation, UndoSupport
 from tests.http.client import Client
-from tests.tenancy.test_every_operation import furnished
-from tests.tenancy.world import OPERATIONS, World, body_of, target
+from tests.tenancy.test_every_operation import create_tenancy
+from tests.tenancy.world import OPERATIONS, ServedApplication, build_body, build_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 URL = "https://vendor.example/feed.csv"
@@ -32,14 +32,14 @@ NEEDS_A_MODEL = {("matching.update_judge_settings", "enabled"), ("matching.updat
 """Fields that need a language model (tests/contract/test_judging_over_http.py)."""
 
 
-def fields_of(operation: Operation) -> list[str]:
+def list_fields(operation: Operation) -> list[str]:
     """Return the fields of the body that the response has as well."""
     answered = (operation.reply or {}).get("properties", {})
     body = operation.body.schema.get("properties", {}) if operation.body else {}
     return [name for name in body if name in answered]
 
 
-def values_of(operation: Operation, field: str) -> Iterator[Any]:
+def list_values(operation: Operation, field: str) -> Iterator[Any]:
     """Yield values that fit the schema of the field."""
     assert operation.body is not None
     described = operation.body.schema["properties"][field]
@@ -63,40 +63,40 @@ CREATES = [
     (operation, field)
     for operation in OPERATIONS
     if operation.method == "POST" and operation.status == 201 and operation.area != "uploads"
-    for field in fields_of(operation)
+    for field in list_fields(operation)
 ]
 PATCHES = [
     (operation, field)
     for operation in OPERATIONS
     if operation.method == "PATCH"
-    for field in fields_of(operation)
+    for field in list_fields(operation)
     if (operation.id, field) not in NEEDS_A_MODEL
 ]
 
 
-def named(row: Any) -> str:
+def build_id(row: Any) -> str:
     return f"{row[0].id}-{row[1]}"
 
 
-async def put(client: Client, operation: Operation, ids: Mapping[str, str], body: Any) -> Any:
+async def send_body(client: Client, operation: Operation, ids: Mapping[str, str], body: Any) -> Any:
     """Send the body to the operation."""
     headers = (
         {"if_match": "*"}
         if operation.requires_if_match
         else {"idempotency_key": schema.build_example(schema.id_schema("req")) + str(hash(str(body)))}
     )
-    return await client.send_json(operation.method, target(operation, ids), body, **headers)
+    return await client.send_json(operation.method, build_path(operation, ids), body, **headers)
 
 
-@pytest.mark.parametrize("row", CREATES, ids=named)
-async def test_what_creates_is_stored(world: World, row: tuple[Operation, str]) -> None:
+@pytest.mark.parametrize("row", CREATES, ids=build_id)
+async def test_what_creates_is_stored(application: ServedApplication, row: tuple[Operation, str]) -> None:
     operation, field = row
-    mine = await furnished(world)
-    usual = BODIES.get(operation.id) or body_of(operation)
-    plain = (await put(mine.client, operation, mine.ids, usual)).json()
+    mine = await create_tenancy(application)
+    usual = BODIES.get(operation.id) or build_body(operation)
+    plain = (await send_body(mine.client, operation, mine.ids, usual)).json()
     stored = []
-    for value in values_of(operation, field):
-        made = await put(mine.client, operation, mine.ids, {**usual, field: value})
+    for value in list_values(operation, field):
+        made = await send_body(mine.client, operation, mine.ids, {**usual, field: value})
         if made.status < 300:
             read = await mine.client.get(f"{operation.path}/{made.json()['id']}")
             assert (made.json()[field], read.json()[field]) == (value, value)
@@ -105,19 +105,19 @@ async def test_what_creates_is_stored(world: World, row: tuple[Operation, str]) 
     assert (operation.id, field) in ONE_VALUE or any(value != plain.get(field) for value in stored)
 
 
-@pytest.mark.parametrize("row", PATCHES, ids=named)
-async def test_what_changes_is_stored_and_undone(world: World, row: tuple[Operation, str]) -> None:
+@pytest.mark.parametrize("row", PATCHES, ids=build_id)
+async def test_what_changes_is_stored_and_undone(application: ServedApplication, row: tuple[Operation, str]) -> None:
     operation, field = row
-    mine = await furnished(world)
+    mine = await create_tenancy(application)
     if (create := next((one for one in OPERATIONS if one.id == f"{operation.area}.create"), None)) and operation.ids:
-        made = await put(mine.client, create, mine.ids, BODIES.get(create.id) or body_of(create))
+        made = await send_body(mine.client, create, mine.ids, BODIES.get(create.id) or build_body(create))
         mine.ids[next(iter(operation.ids.values()))] = made.json()["id"]
-    path, stored = target(operation, mine.ids), 0
-    for value in values_of(operation, field):
+    path, stored = build_path(operation, mine.ids), 0
+    for value in list_values(operation, field):
         before = (await mine.client.get(path)).json()
         if before.get(field) == value:
             continue
-        changed = await put(mine.client, operation, mine.ids, {field: value})
+        changed = await send_body(mine.client, operation, mine.ids, {field: value})
         if changed.status >= 300:
             continue
         after = (await mine.client.get(path)).json()

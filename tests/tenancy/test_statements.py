@@ -89,7 +89,7 @@ _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILI
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
 
-def _tenant_tables() -> frozenset[str]:
+def _list_tenant_tables() -> frozenset[str]:
     """Return every table with a column `org`, according to the migrations."""
     text = "\n".join(script for _, script in load_migrations())
     renamed = dict(_RENAMED.findall(text))
@@ -97,26 +97,26 @@ def _tenant_tables() -> frozenset[str]:
     return frozenset(renamed.get(name, name) for name in created)
 
 
-TABLES = _tenant_tables()
+TABLES = _list_tenant_tables()
 
 
-def _areas() -> list[str]:
+def _list_areas() -> list[str]:
     folder = files("adapters.postgres").joinpath("sql")
     return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
 
 
-EVERY = {f"{area}.{name}": text for area in _areas() for name, text in load_statements(area).items()}
+EVERY = {f"{area}.{name}": text for area in _list_areas() for name, text in load_statements(area).items()}
 
 
-def touched(statement: str) -> set[str]:
+def find_tables(statement: str) -> set[str]:
     """Return the tenant tables that a statement reads or writes."""
     return set(_TABLE.findall(statement)) & TABLES
 
 
-def missing(statement: str) -> set[str]:
+def find_missing_parameters(statement: str) -> set[str]:
     """Return the tenant parameters that the statement lacks."""
-    wanted = {"%(org)s", "%(livemode)s"} if touched(statement) - WITHOUT_MODE else {"%(org)s"}
-    return {name for name in wanted if name not in statement} if touched(statement) else set()
+    wanted = {"%(org)s", "%(livemode)s"} if find_tables(statement) - WITHOUT_MODE else {"%(org)s"}
+    return {name for name in wanted if name not in statement} if find_tables(statement) else set()
 
 
 def test_the_tables_are_known() -> None:
@@ -126,18 +126,18 @@ def test_the_tables_are_known() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(EVERY) - set(ACROSS)))
 def test_statement_names_the_tenant(name: str) -> None:
-    assert missing(EVERY[name]) == set()
+    assert find_missing_parameters(EVERY[name]) == set()
 
 
 @pytest.mark.parametrize("name", sorted(ACROSS))
 def test_the_list_of_exceptions_is_needed(name: str) -> None:
-    assert missing(EVERY[name]), "this statement names its tenant: take it off the list"
+    assert find_missing_parameters(EVERY[name]), "this statement names its tenant: take it off the list"
 
 
 def test_every_table_of_a_join_is_bound_to_the_tenant() -> None:
     """Naming the tenant once is not enough: each table of a statement is compared with it or with a bound table."""
     for name, text in EVERY.items():
-        if name in ACROSS or not touched(text) - WITHOUT_MODE:
+        if name in ACROSS or not find_tables(text) - WITHOUT_MODE:
             continue
         references = [table for table in _TABLE.findall(text) if table in TABLES]
         bound = len(re.findall(r"\borg\b", text))
@@ -151,11 +151,11 @@ def test_statements_in_code_name_the_tenant() -> None:
         for literal in re.findall(
             r'"((?:SELECT|INSERT|UPDATE|DELETE| AND EXISTS| AND p\.id IN)[^"]*(?:"\s+"[^"]*)*)"', text
         ):
-            if touched(literal) and not _across(path.name, literal):
-                assert missing(re.sub(r'"\s+"', "", literal)) == set(), (path.name, literal)
+            if find_tables(literal) and not _spans_tenants(path.name, literal):
+                assert find_missing_parameters(re.sub(r'"\s+"', "", literal)) == set(), (path.name, literal)
 
 
-def _across(file: str, literal: str) -> bool:
+def _spans_tenants(file: str, literal: str) -> bool:
     return any(file == name and literal.startswith(beginning) for name, beginning in ACROSS_IN_CODE)
 
 
@@ -191,5 +191,5 @@ def test_what_is_read_by_name_on_a_node_is_only_read(name: str) -> None:
 def test_what_spans_tenants_stays_on_a_node(name: str) -> None:
     """It reads the rows on that node, or names the tenants."""
     text = EVERY[name]
-    if touched(text) - REFERENCE and not text.startswith("INSERT"):
+    if find_tables(text) - REFERENCE and not text.startswith("INSERT"):
         assert "here." in text or _BOUND.search(text), name

@@ -70,13 +70,13 @@ class Tenancy:
 
 
 @dataclass
-class World:
+class ServedApplication:
     """Running application."""
 
     app: Any
     dependencies: Dependencies
 
-    async def organisation(self, plan: str = "max") -> Organisation:
+    async def create_organisation(self, plan: str = "max") -> Organisation:
         """Create an organisation."""
         registry = self.dependencies[OrgRegistry]
         found = await registry.find_plan(plan)
@@ -85,14 +85,14 @@ class World:
         await registry.create(made)
         return made
 
-    async def member(self, organisation: Organisation, role: str) -> Member:
+    async def add_member(self, organisation: Organisation, role: str) -> Member:
         """Add a member with that role."""
         async with self.dependencies[UnitOfWork].begin(Tenant(organisation.id, True), builders.CALL) as tx:
             member = Member(new_id("usr"), organisation.id, f"{new_id('usr')}@fjord.example", role, tx.now)
             await tx[OrgStore].add_member(member)
         return member
 
-    async def key(self, tenant: Tenant, **options: Any) -> tuple[ApiKey, str]:
+    async def create_key(self, tenant: Tenant, **options: Any) -> tuple[ApiKey, str]:
         """Create a key and return it with its secret; `options` are fields of KeyRequest."""
         async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
             made: tuple[ApiKey, str] = await self.dependencies[AccessService].create_key(
@@ -100,14 +100,14 @@ class World:
             )
         return made
 
-    async def client(self, tenant: Tenant, **options: Any) -> Client:
+    async def create_client(self, tenant: Tenant, **options: Any) -> Client:
         """Return a client with a new key."""
-        return Client(self.app, (await self.key(tenant, **options))[1])
+        return Client(self.app, (await self.create_key(tenant, **options))[1])
 
-    async def furnished(self, organisation: Organisation, livemode: bool) -> Tenancy:
+    async def create_tenancy(self, organisation: Organisation, livemode: bool) -> Tenancy:
         """Create a tenant of the organisation with one resource of each type that has an ID."""
         tenant = Tenant(organisation.id, livemode)
-        made = Tenancy(tenant, await self.client(tenant), organisation)
+        made = Tenancy(tenant, await self.create_client(tenant), organisation)
         source = builders.source(
             catalogue=organisation.get_catalogue_id(livemode), kind="push", connector="push", config={}
         )
@@ -138,7 +138,9 @@ class World:
         async with self.dependencies[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
             entry = tx.recorded.changes[-1].entry
-        pair, merge = await self._matched(MergedCatalogue(self.dependencies[UnitOfWork], tenant, [source], [product]))
+        pair, merge = await self._create_matches(
+            MergedCatalogue(self.dependencies[UnitOfWork], tenant, [source], [product])
+        )
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
@@ -147,7 +149,7 @@ class World:
         await self._create_others(made)
         return made
 
-    async def _matched(self, shop: MergedCatalogue) -> tuple[MatchPair, Merge]:
+    async def _create_matches(self, shop: MergedCatalogue) -> tuple[MatchPair, Merge]:
         """Create an open pair of the first product's variant, and a merge of two other items."""
         other = await shop.create_source(kind="push", connector="push", config={})
         mine, theirs = (
@@ -174,9 +176,9 @@ def _id_pattern(operation: Operation) -> str:
 
 
 @asynccontextmanager
-async def serving(
+async def serve_application(
     folder: Path, prepare: Callable[[Dependencies], None] = lambda _: None, **env: str
-) -> AsyncIterator[World]:
+) -> AsyncIterator[ServedApplication]:
     """Serve the application as `joinery api` does, without the network; `prepare` may override dependencies."""
     settings = read_settings(
         {
@@ -191,17 +193,17 @@ async def serving(
         prepare(container)
         app = create_app(container, thresholds=NEVER_SHED)
         async with app.test_app():
-            yield World(app, container)
+            yield ServedApplication(app, container)
 
 
-def body_of(operation: Operation) -> Any:
+def build_body(operation: Operation) -> Any:
     """Return a valid body if the operation requires one, from BODIES or from the documented example."""
     if operation.id in BODIES or operation.body is None or not operation.body.is_required:
         return BODIES.get(operation.id)
     return schema.build_example(operation.body.schema)
 
 
-def target(operation: Operation, ids: Mapping[str, str]) -> str:
+def build_path(operation: Operation, ids: Mapping[str, str]) -> str:
     """Return the operation's path with these IDs by prefix."""
     path = operation.path
     for name, prefix in operation.ids.items():
@@ -209,7 +211,7 @@ def target(operation: Operation, ids: Mapping[str, str]) -> str:
     return path
 
 
-def unknown_ids() -> dict[str, str]:
+def create_unknown_ids() -> dict[str, str]:
     """Return a well-formed, unused ID of each prefix."""
     return {prefix: new_id(prefix) for operation in OPERATIONS for prefix in operation.ids.values()}
 
@@ -222,4 +224,6 @@ async def call_operation(
         headers = {"if_match": "*"} | headers
     if operation.requires_idempotency_key:
         headers = {"idempotency_key": new_id("req")} | headers
-    return await client.send_json(operation.method, target(operation, ids) + query, body_of(operation), **headers)
+    return await client.send_json(
+        operation.method, build_path(operation, ids) + query, build_body(operation), **headers
+    )

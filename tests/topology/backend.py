@@ -33,11 +33,11 @@ class ReplicatedRegistry(PostgresOrgRegistry):
 
     async def create(self, organisation: Organisation) -> None:
         await super().create(organisation)
-        await self._servers.replicate(self._servers.all[0])
+        await self._servers.replicate_tables(self._servers.nodes[0])
 
     async def change_plan(self, id: str, plan: Plan) -> None:
         await super().change_plan(id, plan)
-        await self._servers.replicate(self._servers.all[0])
+        await self._servers.replicate_tables(self._servers.nodes[0])
 
 
 class ReplicatedUnitOfWork(PostgresUnitOfWork):
@@ -51,7 +51,7 @@ class ReplicatedUnitOfWork(PostgresUnitOfWork):
         async with super().begin(tenant, context) as tx:
             yield tx
         if {KeyStore, OrgStore, SsoStore, AppStore} & tx._stores.keys():
-            await self.servers.replicate(self.servers.home(tenant.org))
+            await self.servers.replicate_tables(self.servers.find_node(tenant.org))
 
 
 class ReplicatedSealedValues(PostgresEncryptedValues):
@@ -62,11 +62,11 @@ class ReplicatedSealedValues(PostgresEncryptedValues):
     async def replace(self, value: EncryptedValue, reencrypted: bytes) -> bool:
         done = await super().replace(value, reencrypted)
         if value.kind in REFERENCE_TABLE_KINDS:
-            await self.servers.replicate(self.servers.all[0])
+            await self.servers.replicate_tables(self.servers.nodes[0])
         return done
 
 
-def replicated(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
+def create_replicated_uow(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
     """Return the unit of work with replication."""
     made = ReplicatedUnitOfWork(uow._pool, uow._clock, uow._rendering, uow._event_rendering)
     made.servers = servers
@@ -74,9 +74,9 @@ def replicated(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
 
 
 @asynccontextmanager
-async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
+async def open_nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
     """Yield a backend on these servers."""
-    addresses = [node.conninfo for node in servers.all]
+    addresses = [node.conninfo for node in servers.nodes]
     pool = Pool(addresses[0], size=6, placement=servers)
     shards = PostgresShards(pool, SHARD_COUNT)
     made = assemble_backend(pool, shards, *addresses)
@@ -85,7 +85,7 @@ async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
     try:
         yield replace(
             made,
-            uow=replicated(made.uow, servers),
+            uow=create_replicated_uow(made.uow, servers),
             registry=ReplicatedRegistry(pool, servers),
             sealed_values=sealed,
         )

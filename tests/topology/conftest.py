@@ -8,14 +8,14 @@ import pytest_asyncio
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support.backend import Backend
-from tests.topology.backend import nodes_backend
-from tests.topology.two_servers import Servers, shared_servers, two_servers
+from tests.topology.backend import open_nodes_backend
+from tests.topology.two_servers import Servers, open_servers, open_shared_servers
 
 
 @pytest_asyncio.fixture
 async def servers() -> AsyncIterator[Servers]:
     """Yield two servers, each with an empty database."""
-    async with two_servers() as made:
+    async with open_servers() as made:
         yield made
 
 
@@ -24,7 +24,7 @@ async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """Yield a backend that places organisations on the servers by name."""
     if request.node.get_closest_marker("settable_clock") is not None:
         pytest.skip("the two servers have the time of day")
-    async with nodes_backend(await shared_servers()) as made:
+    async with open_nodes_backend(await open_shared_servers()) as made:
         yield made
 
 

@@ -19,11 +19,11 @@ ONE = "SELECT 1"
 
 
 @asynccontextmanager
-async def pooled(servers: Servers, size: int = 2) -> AsyncIterator[Pool]:
+async def open_pool(servers: Servers, size: int = 2) -> AsyncIterator[Pool]:
     """Open a pool of both servers, with one organisation on each."""
-    servers.place(NEAR.org, 0)
-    servers.place(FAR.org, 1)
-    pool = Pool(servers.all[0].conninfo, size=size, max_wait_seconds=0.5, placement=servers)
+    servers.place_organisation(NEAR.org, 0)
+    servers.place_organisation(FAR.org, 1)
+    pool = Pool(servers.nodes[0].conninfo, size=size, max_wait_seconds=0.5, placement=servers)
     try:
         yield pool
     finally:
@@ -33,7 +33,7 @@ async def pooled(servers: Servers, size: int = 2) -> AsyncIterator[Pool]:
 async def test_a_dead_node_is_skipped_logged_once_and_used_again(
     servers: Servers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with pooled(servers) as pool:
+    async with open_pool(servers) as pool:
         assert await pool.scatter_best_effort(create_row_reader(ONE)) == [[(1,)], [(1,)]]
         await servers.servers[1].kill()
         with caplog.at_level(logging.INFO, "joinery.nodes"):
@@ -55,7 +55,7 @@ async def test_a_dead_node_is_skipped_logged_once_and_used_again(
 
 
 async def test_an_outage_of_all_nodes_is_reported(servers: Servers) -> None:
-    async with pooled(servers) as pool:
+    async with open_pool(servers) as pool:
         await pool.list_nodes()
         for server in servers.servers:
             await server.kill()
@@ -67,7 +67,7 @@ async def test_an_outage_of_all_nodes_is_reported(servers: Servers) -> None:
 
 
 async def test_tables_of_every_node_are_read_from_any(servers: Servers) -> None:
-    async with pooled(servers) as pool:
+    async with open_pool(servers) as pool:
         await pool.list_nodes()
         await servers.servers[0].kill()
         async with pool.connect_to_any() as link:
@@ -90,9 +90,11 @@ async def test_an_unresponsive_node_gets_one_connection_at_a_time(servers: Serve
 
     listening = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    servers.all[1] = Node("node 1", f"host=127.0.0.1 port={port} connect_timeout=2 sslmode=disable gssencmode=disable")
+    servers.nodes[1] = Node(
+        "node 1", f"host=127.0.0.1 port={port} connect_timeout=2 sslmode=disable gssencmode=disable"
+    )
     try:
-        async with pooled(servers, size=2) as pool:
+        async with open_pool(servers, size=2) as pool:
             results = await asyncio.gather(*(pool.fetch_rows(FAR, ONE, {}) for _ in range(12)), return_exceptions=True)
             assert all(isinstance(result, Unavailable) for result in results)
             assert connections <= 4
@@ -104,4 +106,4 @@ async def test_an_unresponsive_node_gets_one_connection_at_a_time(servers: Serve
             assert await pool.fetch_rows(NEAR, ONE, {}) == [(1,)]
     finally:
         listening.close()
-        servers.all = servers.all[:1]
+        servers.nodes = servers.nodes[:1]

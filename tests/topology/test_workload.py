@@ -7,16 +7,16 @@ from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_workload import *  # noqa: F403  every test of it, with this folder's backend
 from tests.support import builders
-from tests.topology.backend import nodes_backend
+from tests.topology.backend import open_nodes_backend
 from tests.topology.two_servers import Servers
 
 
 @pytest.mark.asyncio
 async def test_a_bound_is_of_all_nodes_together(servers: Servers) -> None:
-    async with nodes_backend(servers) as backend:
+    async with open_nodes_backend(servers) as backend:
         for number in range(2):
             tenant = Tenant(f"org_{number}", True)
-            servers.place(tenant.org, number)
+            servers.place_organisation(tenant.org, number)
             async with backend.uow.begin(tenant, builders.CALL) as tx:
                 for lane in "abc":
                     await tx[JobStore].add(NewJob("runs.execute", f"{lane}:{number}", tenant))

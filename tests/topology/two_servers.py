@@ -68,11 +68,11 @@ class Server:
         await self._process.stop(signal.SIGQUIT, 30)
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the server is running."""
         return self._process is not None and self._process.get_exit_code() is None
 
-    def url(self, database: str = "postgres") -> str:
+    def build_url(self, database: str = "postgres") -> str:
         """Return the address of one of its databases."""
         return self._postgres.build_url(database, "postgres")
 
@@ -83,50 +83,50 @@ class Servers(Placement):
     def __init__(self, servers: Sequence[Server], addresses: Sequence[str]) -> None:
         self.servers = servers
         names = [COORDINATOR, *(f"node {number}" for number in range(1, len(addresses)))]
-        self.all = [Node(name, address) for name, address in zip(names, addresses, strict=True)]
-        self.placed: dict[str, Node] = {}
+        self.nodes = [Node(name, address) for name, address in zip(names, addresses, strict=True)]
+        self.node_by_org: dict[str, Node] = {}
         self.lookups = 0
 
     async def list_nodes(self) -> Sequence[Node]:
-        return list(self.all)
+        return list(self.nodes)
 
     async def find_nodes(self, orgs: Sequence[str]) -> Mapping[str, Node]:
         self.lookups += 1
-        return {org: self.home(org) for org in orgs}
+        return {org: self.find_node(org) for org in orgs}
 
     async def list_shards(self) -> Mapping[Node, ShardNames | None]:
-        return dict.fromkeys(self.all)
+        return dict.fromkeys(self.nodes)
 
-    def home(self, org: str) -> Node:
+    def find_node(self, org: str) -> Node:
         """Return the organisation's node."""
-        number = blake2b(org.encode(), digest_size=1).digest()[0] % len(self.all)
-        return self.placed.get(org) or self.all[number]
+        number = blake2b(org.encode(), digest_size=1).digest()[0] % len(self.nodes)
+        return self.node_by_org.get(org) or self.nodes[number]
 
-    def place(self, org: str, number: int) -> None:
+    def place_organisation(self, org: str, number: int) -> None:
         """Place an organisation that has no rows yet."""
-        self.placed[org] = self.all[number]
+        self.node_by_org[org] = self.nodes[number]
 
-    async def replicate(self, source: Node) -> None:
+    async def replicate_tables(self, source: Node) -> None:
         """Copy the reference tables from the node where they were written to all running nodes."""
-        for node, server in zip(self.all, self.servers, strict=True):
-            if node != source and server.running:
-                await _replicate(source, node)
+        for node, server in zip(self.nodes, self.servers, strict=True):
+            if node != source and server.is_running:
+                await _replicate_tables(source, node)
 
-    async def move(self, org: str, number: int) -> None:
+    async def move_organisation(self, org: str, number: int) -> None:
         """Move the organisation while it is in use: writers wait and then fail on the former node."""
-        source, target = self.home(org), self.all[number]
-        async with _connected(source) as old, _connected(target) as new:
+        source, target = self.find_node(org), self.nodes[number]
+        async with _connect(source) as old, _connect(target) as new:
             tables = await (await old.execute(_TENANT_TABLES, (list(REFERENCE),))).fetchall()
             async with old.transaction(), new.transaction():
                 for table, columns in tables:
-                    await _leave(old, table, org)
-                    await _welcome(new, table, org)
-                    await _copy(old, new, table, columns, sql.SQL("org = {}").format(sql.Literal(org)))
-                self.placed[org] = target
+                    await _block_organisation(old, table, org)
+                    await _unblock_organisation(new, table, org)
+                    await _copy_rows(old, new, table, columns, sql.SQL("org = {}").format(sql.Literal(org)))
+                self.node_by_org[org] = target
 
-    async def rows(self, number: int, org: str) -> dict[str, list[Any]]:
+    async def read_rows(self, number: int, org: str) -> dict[str, list[Any]]:
         """Return every row of the organisation on that node, by table, as text."""
-        async with _connected(self.all[number]) as connection:
+        async with _connect(self.nodes[number]) as connection:
             tables = await (await connection.execute(_TENANT_TABLES, (list(REFERENCE),))).fetchall()
             found: dict[str, list[Any]] = {}
             for table, _ in tables:
@@ -137,14 +137,14 @@ class Servers(Placement):
 
 
 @asynccontextmanager
-async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+async def _connect(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
     async with await psycopg.AsyncConnection.connect(node.conninfo, autocommit=True) as connection:
         yield connection
 
 
-async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
+async def _block_organisation(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """Make statements of the organisation's tenants fail, as with Citus, and hide its rows from others."""
-    await _welcome(connection, table, org)
+    await _unblock_organisation(connection, table, org)
     requested = "current_setting('joinery.org')"
     gone = "org = CASE " + requested + " WHEN {} THEN current_setting('joinery.gone') ELSE " + requested + " END"
     name = sql.Identifier(f"left_{org}")
@@ -156,14 +156,14 @@ async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str)
     await connection.execute(hidden.format(gone_name, sql.Identifier(table), sql.Literal(org)))
 
 
-async def _welcome(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
+async def _unblock_organisation(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """Remove the policies of an earlier move."""
     for kind in ("left", "hidden"):
         name = sql.Identifier(f"{kind}_{org}")
         await connection.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, sql.Identifier(table)))
 
 
-async def _copy(
+async def _copy_rows(
     source: psycopg.AsyncConnection[Any],
     target: psycopg.AsyncConnection[Any],
     table: str,
@@ -181,8 +181,8 @@ async def _copy(
                 await taken.write(block)
 
 
-async def _replicate(source: Node, target: Node) -> None:
-    async with _connected(source) as old, _connected(target) as new:
+async def _replicate_tables(source: Node, target: Node) -> None:
+    async with _connect(source) as old, _connect(target) as new:
         for table, keys in REFERENCE.items():
             cursor = await old.execute(sql.SQL("SELECT to_jsonb(t) FROM {} t").format(sql.Identifier(table)))
             rows = [row for (row,) in await cursor.fetchall()]
@@ -202,52 +202,52 @@ _SHARED: list[Servers] = []
 _NUMBERS = count()
 
 
-async def _servers(number: int) -> list[Server]:
+async def _start_servers(number: int) -> list[Server]:
     """Return the test process's servers, all of them running."""
     while len(_SERVERS) < number:
         server = Server()
         await server.start()
-        await _maintain(server, f'CREATE DATABASE "{_MIGRATED}"')
-        await migrate(_address(server, _MIGRATED))
+        await _execute(server, f'CREATE DATABASE "{_MIGRATED}"')
+        await migrate(_build_address(server, _MIGRATED))
         _SERVERS.append(server)
     for server in _SERVERS[:number]:
-        if not server.running:
+        if not server.is_running:
             await server.start()
     return _SERVERS[:number]
 
 
 @asynccontextmanager
-async def two_servers() -> AsyncIterator[Servers]:
+async def open_servers() -> AsyncIterator[Servers]:
     """Yield two servers with a new, migrated database each."""
-    made = await _made()
+    made = await _create_databases()
     try:
         yield made
     finally:
-        for server in await _servers(2):
-            name = urlsplit(made.all[0].conninfo).path[1:]
-            await _maintain(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        for server in await _start_servers(2):
+            name = urlsplit(made.nodes[0].conninfo).path[1:]
+            await _execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
-async def shared_servers() -> Servers:
+async def open_shared_servers() -> Servers:
     """Return two servers with databases for all tests of the process that create their own organisations."""
     if not _SHARED:
-        _SHARED.append(await _made())
-    await _servers(2)
-    return Servers(_SERVERS, [node.conninfo for node in _SHARED[0].all])
+        _SHARED.append(await _create_databases())
+    await _start_servers(2)
+    return Servers(_SERVERS, [node.conninfo for node in _SHARED[0].nodes])
 
 
-async def _made() -> Servers:
-    servers = await _servers(2)
+async def _create_databases() -> Servers:
+    servers = await _start_servers(2)
     name = f"joinery_nodes_{next(_NUMBERS)}"
     for server in servers:
-        await _maintain(server, f'CREATE DATABASE "{name}" TEMPLATE "{_MIGRATED}"')
-    return Servers(servers, [_address(server, name) for server in servers])
+        await _execute(server, f'CREATE DATABASE "{name}" TEMPLATE "{_MIGRATED}"')
+    return Servers(servers, [_build_address(server, name) for server in servers])
 
 
-def _address(server: Server, database: str) -> str:
-    return urlunsplit(urlsplit(server.url())._replace(path=f"/{database}"))
+def _build_address(server: Server, database: str) -> str:
+    return urlunsplit(urlsplit(server.build_url())._replace(path=f"/{database}"))
 
 
-async def _maintain(server: Server, statement: str) -> None:
-    async with await psycopg.AsyncConnection.connect(server.url(), autocommit=True) as connection:
+async def _execute(server: Server, statement: str) -> None:
+    async with await psycopg.AsyncConnection.connect(server.build_url(), autocommit=True) as connection:
         await connection.execute(statement.encode())

@@ -24,13 +24,13 @@ from entrypoints.worker.service import create_deliverer
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support.services import create_run_handler
-from tests.tenancy.world import World, serving
-from tests.topology.backend import ReplicatedRegistry, replicated
+from tests.tenancy.world import ServedApplication, serve_application
+from tests.topology.backend import ReplicatedRegistry, create_replicated_uow
 from tests.topology.two_servers import Servers
 
 
 @dataclass
-class Shop:
+class ClusterTenant:
     """Tenant with a client and a push source."""
 
     tenant: Tenant
@@ -42,7 +42,7 @@ class Shop:
         record = {"product": {"external_id": product, "title": "Chair"}, "variants": [{"external_id": f"{product}-1"}]}
         return await self.client.post(f"/v1/sources/{self.source}/records", {"records": [record]}, idempotency_key=key)
 
-    async def products(self) -> list[Any]:
+    async def list_products(self) -> list[Any]:
         """Return the products of the catalogue."""
         answer = await self.client.get("/v1/products")
         assert answer.status == 200, answer.body
@@ -50,7 +50,7 @@ class Shop:
         return listed
 
 
-class Receiver:
+class RecordingSender:
     """Sender that records event IDs by organisation."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Receiver:
         self._came.set()
         return PostResult(None, 200)
 
-    async def all_of(self, org: str, wanted: set[str]) -> None:
+    async def wait_for_events(self, org: str, wanted: set[str]) -> None:
         """Wait until these events have arrived."""
         async with asyncio.timeout(60):
             while wanted - self.events.get(org, set()):
@@ -77,21 +77,21 @@ class Cluster:
     """Application on two servers."""
 
     servers: Servers
-    world: World
+    application: ServedApplication
 
-    async def shop(self, number: int) -> Shop:
+    async def create_tenant(self, number: int) -> ClusterTenant:
         """Create an organisation with a source on that node."""
-        organisation = await self.world.organisation()
-        self.servers.place(organisation.id, number)
+        organisation = await self.application.create_organisation()
+        self.servers.place_organisation(organisation.id, number)
         tenant = Tenant(organisation.id, True)
-        client = await self.world.client(tenant)
+        client = await self.application.create_client(tenant)
         made = await client.post("/v1/sources", {"name": "Pushed", "kind": "push"}, idempotency_key=f"source-{number}")
         assert made.status == 201, made.body
-        return Shop(tenant, client, made.json()["id"])
+        return ClusterTenant(tenant, client, made.json()["id"])
 
-    async def work(self) -> int:
+    async def run_due_jobs(self) -> int:
         """Run the due runs as workers do and return the number of lanes."""
-        container = self.world.dependencies
+        container = self.application.dependencies
         handlers = {"runs.execute": create_run_handler(container)}
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         due = await container[JobDispatcher].dispatch_due_lanes(100)
@@ -101,9 +101,9 @@ class Cluster:
         return len(lanes)
 
     @asynccontextmanager
-    async def delivering(self) -> AsyncIterator[Receiver]:
+    async def deliver_events(self) -> AsyncIterator[RecordingSender]:
         """Deliver from every node as a worker does."""
-        container, receiver, stop = self.world.dependencies, Receiver(), asyncio.Event()
+        container, receiver, stop = self.application.dependencies, RecordingSender(), asyncio.Event()
         container[Sender] = receiver
         tailing = asyncio.create_task(container[LogTailer].run())
         serving_all = DeliveryCoordinator(container[DeliveryDatabases], partial(create_deliverer, container))
@@ -118,17 +118,19 @@ class Cluster:
 
 
 @asynccontextmanager
-async def serving_on(servers: Servers, folder: Path, **env: str) -> AsyncIterator[Cluster]:
+async def serve_cluster(servers: Servers, folder: Path, **env: str) -> AsyncIterator[Cluster]:
     """Serve the application as the API process does, with a pool of both servers."""
-    pool = Pool(servers.all[0].conninfo, size=4, placement=servers)
+    pool = Pool(servers.nodes[0].conninfo, size=4, placement=servers)
 
     def prepare(container: Dependencies) -> None:
         container[Pool] = pool
-        container[UnitOfWork] = replicated(container[UnitOfWork], servers)
+        container[UnitOfWork] = create_replicated_uow(container[UnitOfWork], servers)
         container[OrgRegistry] = ReplicatedRegistry(pool, servers)
 
     try:
-        async with serving(folder, prepare, JOINERY_DATABASE_URL=servers.all[0].conninfo, **env) as world:
-            yield Cluster(servers, world)
+        async with serve_application(
+            folder, prepare, JOINERY_DATABASE_URL=servers.nodes[0].conninfo, **env
+        ) as application:
+            yield Cluster(servers, application)
     finally:
         await pool.close()
