@@ -20,7 +20,7 @@ from domain.webhooks.usecases.service import request_endpoint_reload
 from entrypoints.areas.usage import SERVICE
 from entrypoints.operations.validation import Validator
 from ports.unit_of_work import Tx, UnitOfWork
-from tests.contract.desk import DeliveryHarness, wait_for_deliveries, wait_until
+from tests.contract.delivery_harness import DeliveryHarness, wait_for_deliveries, wait_until
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.closed_schemas import close_schema

@@ -12,7 +12,7 @@ import pytest
 
 from tests.flows.service_processes import ServiceProcesses, wait_until
 from tests.postgres.databases import create_database
-from tests.postgres.vacuuming import count_unremovable_rows
+from tests.postgres.vacuum_horizon import count_unremovable_rows
 
 _LEADS = "leadership acquired"
 _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'joinery%%'"

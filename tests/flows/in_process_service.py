@@ -34,7 +34,7 @@ from tests.flows.service_processes import FEEDS, ROOT
 from tests.http.client import Client
 from tests.support.postgres import database
 from tests.support.services import create_run_handler
-from tests.tenancy.world import ServedApplication, serve_application
+from tests.tenancy.application import ServedApplication, serve_application
 
 BOUNDS = HttpBounds(
     total_seconds=5, connect_seconds=2, response_seconds=1, idle_seconds=1, max_received_bytes=MIB, max_body_bytes=2 * MIB,

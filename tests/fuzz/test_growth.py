@@ -43,7 +43,7 @@ from entrypoints.http import fast_path
 from entrypoints.http import representations as content_coding
 from entrypoints.http.addresses import TrustedProxies
 from entrypoints.http.checks import parse_if_match
-from tests.fuzz.exploring import Effort, parametrize_effort
+from tests.fuzz.exploration import Effort, parametrize_effort
 
 FLOOR = 0.005
 """Seconds of processor time that count as none."""

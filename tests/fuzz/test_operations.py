@@ -14,13 +14,13 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.openapi import build_document
 from tests.flows.service_processes import FEEDS, ServiceProcesses, Tenancy
-from tests.fuzz.exploring import Effort, check_examples, parametrize_effort
+from tests.fuzz.exploration import Effort, check_examples, parametrize_effort
 from tests.fuzz.requests import FuzzRequest, FuzzResponse, RequestGenerator, send_request
 from tests.postgres.databases import create_database
 from tests.support.operation_table import load_operation_table
 from tests.support.pauses import monitor_pauses
 from tests.support.processes import list_descendants, memory
-from tests.tenancy.world import ServedApplication
+from tests.tenancy.application import ServedApplication
 
 CHANGING = ("sources.update", "webhooks.update", "webhooks.delete")
 """What others would find changed, or gone: they come last."""

@@ -24,7 +24,7 @@ from entrypoints.http import body as json_body
 from entrypoints.operations.validation import Validator
 from entrypoints.settings import read_settings
 from tests.contract.test_feed_readers import ENV
-from tests.fuzz.exploring import Effort, check_examples, parametrize_effort
+from tests.fuzz.exploration import Effort, check_examples, parametrize_effort
 from tests.fuzz.feeds import FORMATS, TOKENS, MutatedFile, build_files
 from tests.fuzz.values import JSON, build_values, mutate
 from tests.support.processes import list_descendants, peak_memory, processor_seconds

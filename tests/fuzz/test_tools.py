@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import KEY, build_manifest
 from tests.flows.service_processes import ServiceProcesses, Tenancy
-from tests.fuzz.exploring import Effort, check_examples, parametrize_effort
+from tests.fuzz.exploration import Effort, check_examples, parametrize_effort
 from tests.fuzz.values import HOSTILE, JSON, build_values, mutate
 from tests.postgres.databases import create_database
 from tests.support.operation_table import load_operation_table

@@ -27,7 +27,7 @@ from entrypoints.operations.operation import create_handlers
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
-from tests.tenancy.world import ServedApplication, Tenancy, serve_application
+from tests.tenancy.application import ServedApplication, Tenancy, serve_application
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support import builders, catalogues
-from tests.tenancy.world import ServedApplication, serve_application
+from tests.tenancy.application import ServedApplication, serve_application
 
 pytestmark = pytest.mark.asyncio
 SKUS = ("AB-1", "ab 1", "AB,1", "A\\B-1", "a&b=1/é", "a+1", "--")

@@ -15,7 +15,7 @@ from domain.matching.model import MatchPair, PairEvidence
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support.merged_catalogues import MergedCatalogue
-from tests.tenancy.world import ServedApplication, serve_application
+from tests.tenancy.application import ServedApplication, serve_application
 
 pytestmark = pytest.mark.asyncio
 

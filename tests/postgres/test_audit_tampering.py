@@ -24,7 +24,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.forkserver import run_joinery
-from tests.tenancy.world import OPERATIONS, ServedApplication, call_operation, serve_application
+from tests.tenancy.application import OPERATIONS, ServedApplication, call_operation, serve_application
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]

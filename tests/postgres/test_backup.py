@@ -25,7 +25,7 @@ from entrypoints.backup import contents
 from entrypoints.backup.archive import BackupError, BackupReader, BackupWriter
 from entrypoints.backup.contents import BackupManifest
 from ports.objects import ObjectStore
-from tests.contract.test_objects import s3_endpoint  # noqa: F401  the fixture
+from tests.contract.test_object_stores import s3_endpoint  # noqa: F401  the fixture
 from tests.postgres.databases import create_database, create_temporary_database
 from tests.support.postgres import database, is_available
 from tests.tenancy.schema import insert_row, list_tenant_tables

@@ -12,7 +12,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import create_temporary_database
 from tests.support.postgres import database
-from tests.tenancy.world import serve_application
+from tests.tenancy.application import serve_application
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from adapters.postgres.locks import hold_leadership
 from tests.postgres.databases import create_temporary_database
-from tests.postgres.vacuuming import count_unremovable_rows
+from tests.postgres.vacuum_horizon import count_unremovable_rows
 
 pytestmark = pytest.mark.asyncio
 _LEADERS = "FROM pg_stat_activity WHERE application_name = 'joinery leadership' AND datname = current_database()"

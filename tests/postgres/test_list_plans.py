@@ -32,7 +32,7 @@ from tests.http.client import Client
 from tests.postgres.databases import create_temporary_database
 from tests.postgres.plans import explain_plan, list_nodes
 from tests.support import builders
-from tests.tenancy.world import build_path, serve_application
+from tests.tenancy.application import build_path, serve_application
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS, FEW, OTHERS = 20_000, 200, 6

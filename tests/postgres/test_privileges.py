@@ -20,7 +20,7 @@ from domain.kernel.tenancy import Tenant
 from ports.maintenance import Maintenance
 from tests.postgres.databases import create_temporary_database
 from tests.support.postgres import database, is_available
-from tests.tenancy.world import serve_application
+from tests.tenancy.application import serve_application
 
 pytestmark = pytest.mark.asyncio
 

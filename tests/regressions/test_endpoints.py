@@ -15,7 +15,7 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.service import WebhookService
-from tests.contract.desk import FixedSecretVault
+from tests.contract.delivery_harness import FixedSecretVault
 from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.memory.clock import SystemClock

@@ -9,7 +9,7 @@ from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import append_events, list_ids, query_bounds
-from tests.contract.test_network import publish_events
+from tests.contract.test_network_log import publish_events
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence
 

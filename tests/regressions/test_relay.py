@@ -12,7 +12,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.contract.test_event_reader import query_bounds
-from tests.contract.test_network import publish_events, read_network
+from tests.contract.test_network_log import publish_events, read_network
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence
 from tests.support.logs import START, TailedLog, run_log

@@ -30,8 +30,8 @@ from tests.postgres.databases import create_database
 from tests.support import builders
 from tests.support.collector import Collector, ReceivedSpan, run_collector
 from tests.support.webhook_endpoints import create_endpoint, run_receiver
+from tests.telemetry.monitoring import list_queries, load_panels, load_rules
 from tests.telemetry.promql import Exposition, find_faults, parse_exposition
-from tests.telemetry.shipped import list_queries, load_panels, load_rules
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PORTS = ("JOINERY_METRICS_PORT", "JOINERY_WORKER_METRICS_PORT", "JOINERY_SCHEDULER_METRICS_PORT")

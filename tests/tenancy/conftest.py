@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.tenancy.world import ServedApplication, serve_application
+from tests.tenancy.application import ServedApplication, serve_application
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -10,8 +10,8 @@ from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
 from entrypoints.operations.operation import ExternalCall, Operation
 from tests.http.client import Answer
+from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_body, build_path, call_operation
 from tests.tenancy.test_other_tenants import _read_rows
-from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, build_body, build_path, call_operation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WRITES = [operation for operation in OPERATIONS if operation.is_write]

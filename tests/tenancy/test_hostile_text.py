@@ -12,8 +12,15 @@ import pytest_asyncio
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import list_query_parameters
 from ports.limits import RateLimitBucket, RateLimits, TakeResult
+from tests.tenancy.application import (
+    OPERATIONS,
+    ServedApplication,
+    build_body,
+    build_path,
+    call_operation,
+    serve_application,
+)
 from tests.tenancy.test_every_operation import LISTS, create_tenancy
-from tests.tenancy.world import OPERATIONS, ServedApplication, build_body, build_path, call_operation, serve_application
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 TAKING = [

@@ -7,7 +7,7 @@ import pytest
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import build_manifest
 from tests.http.mcp import connected, every_tool
-from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, build_body
+from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = {row.id: row for row in OPERATIONS}

@@ -11,7 +11,7 @@ import pytest
 from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support.postgres import database
-from tests.tenancy.world import OPERATIONS, ServedApplication, Tenancy, call_operation, create_unknown_ids
+from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, call_operation, create_unknown_ids
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITH_IDS = [operation for operation in OPERATIONS if operation.ids]

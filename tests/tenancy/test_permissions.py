@@ -16,7 +16,7 @@ from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
-from tests.tenancy.world import OPERATIONS, ServedApplication, call_operation, create_unknown_ids
+from tests.tenancy.application import OPERATIONS, ServedApplication, call_operation, create_unknown_ids
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SCOPED = [operation for operation in OPERATIONS if operation.scope]

@@ -8,8 +8,8 @@ import pytest
 from domain.kernel import schema
 from entrypoints.operations.operation import Operation, UndoSupport
 from tests.http.client import Client
+from tests.tenancy.application import OPERATIONS, ServedApplication, build_body, build_path
 from tests.tenancy.test_every_operation import create_tenancy
-from tests.tenancy.world import OPERATIONS, ServedApplication, build_body, build_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 URL = "https://vendor.example/feed.csv"
@@ -29,7 +29,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
 ONE_VALUE = {("sources.create", "first_party"), ("sources.create", "kind")}
 """Fields that accept here only what they have anyway: others need a vendor, or other settings."""
 NEEDS_A_MODEL = {("matching.update_judge_settings", "enabled"), ("matching.update_judge_settings", "model")}
-"""Fields that need a language model (tests/contract/test_judging_over_http.py)."""
+"""Fields that need a language model (tests/contract/test_judge_over_http.py)."""
 
 
 def list_fields(operation: Operation) -> list[str]:

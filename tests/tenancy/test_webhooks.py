@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from tests.support.postgres import database
+from tests.tenancy.application import BODIES, ServedApplication
 from tests.tenancy.schema import list_tenant_tables
-from tests.tenancy.world import BODIES, ServedApplication
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PLACE = "/v1/webhook-endpoints"

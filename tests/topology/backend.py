@@ -21,7 +21,7 @@ from domain.webhooks.model import SHARD_COUNT
 from ports.unit_of_work import Tx
 from tests.support.backend import Backend
 from tests.support.postgres import assemble_backend
-from tests.topology.two_servers import Servers
+from tests.topology.servers import Servers
 
 
 class ReplicatedRegistry(PostgresOrgRegistry):

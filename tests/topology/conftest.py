@@ -9,7 +9,7 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support.backend import Backend
 from tests.topology.backend import open_nodes_backend
-from tests.topology.two_servers import Servers, open_servers, open_shared_servers
+from tests.topology.servers import Servers, open_servers, open_shared_servers
 
 
 @pytest_asyncio.fixture

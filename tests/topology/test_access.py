@@ -1,3 +1,3 @@
-"""The contract suite of `access`, organisations on two servers."""
+"""Contract tests of `access` with organisations on two servers."""
 
-from tests.contract.test_access import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_access import *  # noqa: F403  all tests, with this folder's backend

@@ -1,3 +1,3 @@
-"""The contract suite of `catalogue`, organisations on two servers."""
+"""Contract tests of `catalogue` with organisations on two servers."""
 
-from tests.contract.test_catalogue import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_catalogue import *  # noqa: F403  all tests, with this folder's backend

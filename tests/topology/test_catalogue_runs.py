@@ -1,3 +1,3 @@
-"""The contract suite of `catalogue_runs`, organisations on two servers."""
+"""Contract tests of `catalogue_runs` with organisations on two servers."""
 
-from tests.contract.test_catalogue_runs import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_catalogue_runs import *  # noqa: F403  all tests, with this folder's backend

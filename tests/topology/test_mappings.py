@@ -1,3 +1,3 @@
-"""The contract suite of `mappings`, organisations on two servers."""
+"""Contract tests of `mappings` with organisations on two servers."""
 
-from tests.contract.test_mappings import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_mappings import *  # noqa: F403  all tests, with this folder's backend

@@ -1,3 +1,3 @@
-"""The contract suite of `match_index`, organisations on two servers."""
+"""Contract tests of `match_index` with organisations on two servers."""
 
-from tests.contract.test_match_index import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_match_index import *  # noqa: F403  all tests, with this folder's backend

@@ -1,3 +1,3 @@
-"""The contract suite of `orgs`, organisations on two servers."""
+"""Contract tests of `orgs` with organisations on two servers."""
 
-from tests.contract.test_orgs import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_orgs import *  # noqa: F403  all tests, with this folder's backend

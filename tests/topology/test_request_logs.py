@@ -1,3 +1,3 @@
-"""The contract suite of `request_logs`, organisations on two servers."""
+"""Contract tests of `request_logs` with organisations on two servers."""
 
-from tests.contract.test_request_logs import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_request_logs import *  # noqa: F403  all tests, with this folder's backend

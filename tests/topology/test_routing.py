@@ -20,7 +20,7 @@ from domain.sources.ports import SourceStore
 from ports.idempotency import IdempotencyStore
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
-from tests.topology.two_servers import Servers
+from tests.topology.servers import Servers
 
 pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)

@@ -1,3 +1,3 @@
-"""The contract suite of `storage`, organisations on two servers."""
+"""Contract tests of `storage` with organisations on two servers."""
 
-from tests.contract.test_storage import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_storage import *  # noqa: F403  all tests, with this folder's backend

@@ -1,3 +1,3 @@
-"""The contract suite of `uploads`, organisations on two servers."""
+"""Contract tests of `uploads` with organisations on two servers."""
 
-from tests.contract.test_uploads import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_uploads import *  # noqa: F403  all tests, with this folder's backend

@@ -1,14 +1,14 @@
-"""The contract suite of `workload`, organisations on two servers."""
+"""Contract tests of `workload` with organisations on two servers."""
 
 import pytest
 
 from domain.jobs.model import NewJob
 from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_workload import *  # noqa: F403  every test of it, with this folder's backend
+from tests.contract.test_workload import *  # noqa: F403  all tests, with this folder's backend
 from tests.support import builders
 from tests.topology.backend import open_nodes_backend
-from tests.topology.two_servers import Servers
+from tests.topology.servers import Servers
 
 
 @pytest.mark.asyncio

@@ -19,7 +19,7 @@ from adapters.llm.pricing import TokenPrice
 from domain.mappings.model_requests import INSTRUCTIONS, build_answer_schema
 from entrypoints.operations.validation import JsonSchemaValidator
 from ports.language_models import ModelAccessRefused, ModelPrompt, ModelRefused, ModelUnavailable, ModelUsage
-from tests.contract.test_models import DIALECTS, SCHEMA
+from tests.contract.test_language_models import DIALECTS, SCHEMA
 from tests.support.model_clients import model_client, outbound
 from tests.support.providers import KEY, Provider, Reply, provider
 

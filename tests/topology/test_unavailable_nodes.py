@@ -11,7 +11,7 @@ from adapters.postgres.nodes.pool import Pool, create_row_reader
 from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from tests.topology.two_servers import Servers
+from tests.topology.servers import Servers
 
 pytestmark = pytest.mark.asyncio
 NEAR, FAR = Tenant("org_near", True), Tenant("org_far", True)

@@ -12,7 +12,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import compute_shard
 from domain.webhooks.ports import DeliveryProgress, DeliveryStore, Shards, Subscriber, WebhookStore
-from tests.contract.desk import CALL, DeliveryHarness, wait_for_deliveries, wait_until
+from tests.contract.delivery_harness import CALL, DeliveryHarness, wait_for_deliveries, wait_until
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio

@@ -24,9 +24,9 @@ from entrypoints.worker.service import create_deliverer
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support.services import create_run_handler
-from tests.tenancy.world import ServedApplication, serve_application
+from tests.tenancy.application import ServedApplication, serve_application
 from tests.topology.backend import ReplicatedRegistry, create_replicated_uow
-from tests.topology.two_servers import Servers
+from tests.topology.servers import Servers
 
 
 @dataclass

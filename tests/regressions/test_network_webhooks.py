@@ -7,9 +7,9 @@ import pytest_asyncio
 
 from domain.changes.model import get_network_tenant
 from domain.kernel.tenancy import Tenant
-from tests.contract.desk import DeliveryHarness, wait_for_deliveries, wait_until
+from tests.contract.delivery_harness import DeliveryHarness, wait_for_deliveries, wait_until
 from tests.contract.test_event_reader import query_bounds
-from tests.contract.test_network import publish_events
+from tests.contract.test_network_log import publish_events
 from tests.support.backend import Backend
 from tests.support.log_changes import delete_events, grant_licence
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.kernel.tenancy import Tenant
-from tests.contract.pushed_model import PushModel
+from tests.contract.push_model import PushModel
 from tests.support.backend import Backend
 from tests.support.push_harness import create_push_harness
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.topology.two_servers import Servers
-from tests.topology.world import Cluster, serve_cluster
+from tests.topology.cluster import Cluster, serve_cluster
+from tests.topology.servers import Servers
 
 pytestmark = pytest.mark.asyncio
 

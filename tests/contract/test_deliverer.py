@@ -15,7 +15,7 @@ from domain.webhooks.model import DisabledReason, Filters, Recovery
 from domain.webhooks.ports import PostResult, WebhookStore
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.secrets import create_signature_header
-from tests.contract.desk import CALL, KEY, DeliveryHarness, wait_for_deliveries, wait_until
+from tests.contract.delivery_harness import CALL, KEY, DeliveryHarness, wait_for_deliveries, wait_until
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.log_changes import grant_licence

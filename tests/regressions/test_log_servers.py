@@ -18,7 +18,7 @@ from tests.postgres.databases import create_temporary_database
 from tests.support import builders
 from tests.support.citus import ON_CLUSTER
 from tests.support.memory.clock import SystemClock
-from tests.topology.two_servers import Server
+from tests.topology.servers import Server
 
 pytestmark = pytest.mark.asyncio
 TENANT = Tenant("org_1", True)

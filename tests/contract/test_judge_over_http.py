@@ -13,8 +13,8 @@ from adapters.llm.pricing import TokenPrice
 from domain.kernel.tenancy import Tenant
 from domain.matching.judge_answers import INSTRUCTIONS
 from entrypoints.operations.validation import JsonSchemaValidator
-from tests.contract.test_judging import JudgeHarness
-from tests.contract.test_models import DIALECTS
+from tests.contract.test_judge import JudgeHarness
+from tests.contract.test_language_models import DIALECTS
 from tests.support.backend import Backend
 from tests.support.judge_fakes import build_item, make_answer
 from tests.support.model_clients import model_client, outbound

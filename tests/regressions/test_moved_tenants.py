@@ -16,7 +16,7 @@ from domain.kernel.tenancy import Tenant
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
 from tests.support.memory.messages import MemorySignals
-from tests.topology.two_servers import Servers
+from tests.topology.servers import Servers
 
 pytestmark = pytest.mark.asyncio
 HERE = Tenant("org_here", True)
