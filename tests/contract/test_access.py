@@ -26,7 +26,7 @@ async def _add_key(backend: Backend, key: ApiKey) -> None:
 
 
 @pytest.mark.parametrize("livemode", [True, False])
-async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> None:
+async def test_a_key_authenticates_its_principal(backend: Backend, livemode: bool) -> None:
     org = await backend.organisation()
     key = builders.api_key(
         Tenant(org.id, livemode),
@@ -46,11 +46,11 @@ async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> N
     assert not principal.is_personal_token and not principal.is_console_session and principal.has_fixed_mode
 
 
-async def test_an_unknown_digest_proves_nothing(backend: Backend) -> None:
+async def test_an_unknown_digest_authenticates_nobody(backend: Backend) -> None:
     assert (await backend.credentials.find_keys([b"unknown"])).get(b"unknown") is None
 
 
-async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
+async def test_a_key_has_no_more_scopes_than_its_member(backend: Backend) -> None:
     org = await backend.organisation()
     tenant, user = Tenant(org.id, True), new_id("usr")
     async with backend.uow.begin(tenant, CALL) as tx:
@@ -62,13 +62,13 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
     assert found[1].role == "viewer" and found[1].scopes == ROLES["viewer"]
 
 
-async def test_a_key_whose_member_has_left_proves_nothing(backend: Backend) -> None:
+async def test_a_key_of_a_former_member_is_invalid(backend: Backend) -> None:
     key = builders.api_key(await backend.tenant(), member=new_id("usr"), role="viewer")
     await _add_key(backend, key)
     assert (await backend.credentials.find_keys([key.digest])).get(key.digest) is None
 
 
-async def test_revoking(backend: Backend) -> None:
+async def test_a_revoked_key_is_invalid(backend: Backend) -> None:
     tenant = await backend.tenant()
     key = builders.api_key(tenant)
     await _add_key(backend, key)
@@ -91,7 +91,7 @@ async def test_the_first_version_is_pinned(backend: Backend) -> None:
     assert found is not None and found.api_version == "2026-10-01"
 
 
-async def test_many_keys_at_once(backend: Backend) -> None:
+async def test_many_keys_are_verified_together(backend: Backend) -> None:
     org = await backend.organisation()
     keys = [builders.api_key(Tenant(org.id, livemode)) for livemode in (True, False, True)]
     for key in keys:
@@ -133,7 +133,7 @@ async def test_keys_are_listed_by_mode(backend: Backend) -> None:
         assert [await tx[KeyStore].get(other.id) for other in others] == [None, None]
 
 
-async def test_when_a_key_was_last_used(backend: Backend) -> None:
+async def test_the_last_use_of_a_key_is_recorded(backend: Backend) -> None:
     tenant = await backend.tenant()
     used, unused = builders.api_key(tenant), builders.api_key(tenant)
     for key in (used, unused):
@@ -151,7 +151,7 @@ async def test_when_a_key_was_last_used(backend: Backend) -> None:
         assert await tx[KeyStore].get_last_uses([used.id]) == {}
 
 
-async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
+async def test_a_members_keys_are_revoked_in_both_modes(backend: Backend) -> None:
     org, user = await backend.organisation(), new_id("usr")
     own = [builders.api_key(Tenant(org.id, livemode), member=user) for livemode in (True, False)]
     others = [builders.api_key(Tenant(org.id, True)), builders.api_key(await backend.tenant(), member=user)]

@@ -73,7 +73,7 @@ async def test_entries_are_chained_whatever_their_content(uow: UnitOfWork, tenan
     assert await count_faults(uow, Tenant(tenant.org, False)) == (0, 0), "each mode has its own"
 
 
-async def test_an_act_has_all_that_a_transaction_changed(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_an_act_contains_all_changes_of_a_transaction(uow: UnitOfWork, tenant: Tenant) -> None:
     act = await record_act(uow, tenant, build_change(1, 2), build_change(1, 2, "src_2"), call=BOT)
     other = await record_act(uow, tenant, build_change(2, 3))
     async with uow.begin_reading(tenant) as tx:
@@ -156,7 +156,7 @@ async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
     assert await count_faults(uow, tenant) == (2, 0)
 
 
-async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenant: Tenant) -> None:
+async def test_encrypted_values_are_stored_for_their_entry(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, ANNA) as tx:
         entry = await tx[AuditLog].add(build_change("a", "b"))
         await tx[AuditLog].store_sealed(entry, b"sealed")
@@ -171,7 +171,7 @@ async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenan
         assert await tx[AuditLog].get_sealed(entry) is None
 
 
-async def test_writers_at_once_leave_one_chain(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_concurrent_writers_extend_one_chain(uow: UnitOfWork, tenant: Tenant) -> None:
     async def write(writer: int) -> None:
         for turn in range(6):
             await record_act(uow, tenant, *[build_change(turn, turn + 1, f"src_{writer}") for _ in range(1 + turn % 3)])

@@ -86,7 +86,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
             assert await tx[CatalogueStore].count_stated_offers(SOURCES[0], "catalogue") == 0
 
 
-async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:
+async def test_only_the_own_catalogue_is_listed(backend: Backend) -> None:
     org = await backend.organisation()
     tenant = Tenant(org.id, False)
     product = builders.product(SOURCES[0], org.catalogues[1], "k")
@@ -113,7 +113,7 @@ async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:
         ("oak table soderhamn lindgren mobler oak oak oak oak 3", True),
     ],
 )
-async def test_search(backend: Backend, tenant: Tenant, q: str, found: bool) -> None:
+async def test_products_are_found_by_words(backend: Backend, tenant: Tenant, q: str, found: bool) -> None:
     data = {"title": "Söderhamn: oak-table (3)", "brand": "Lindgren Möbler"}
     product = builders.product(SOURCES[0], "cat_1", "k", data=data)
     builders.variant(product, "k/1", data={"sku": "AB-12/c"})
@@ -124,7 +124,7 @@ async def test_search(backend: Backend, tenant: Tenant, q: str, found: bool) -> 
     assert await _find_product_ids(backend, tenant, q=q) == ([product.id] if found else [])
 
 
-async def test_category_filter_includes_what_is_below(backend: Backend, tenant: Tenant) -> None:
+async def test_category_filter_includes_subcategories(backend: Backend, tenant: Tenant) -> None:
     deep = next(entry for entry in categories.category_by_id().values() if len(entry.ancestors) == 2)
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Sofa", "category": deep.id})
     top = builders.product(SOURCES[0], "cat_1", "l", data={"title": "Seat", "category": deep.ancestors[0]})
@@ -135,7 +135,7 @@ async def test_category_filter_includes_what_is_below(backend: Backend, tenant: 
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_random_products_under_random_filters(backend: Backend, seed: int) -> None:
+async def test_random_product_filters_agree_with_the_model(backend: Backend, seed: int) -> None:
     dice = random.Random(seed)
     org = await backend.organisation()
     tenant = Tenant(org.id, True)
@@ -160,7 +160,7 @@ async def test_random_products_under_random_filters(backend: Backend, seed: int)
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_random_offers_under_random_filters(backend: Backend, seed: int) -> None:
+async def test_random_offer_filters_agree_with_the_model(backend: Backend, seed: int) -> None:
     dice = random.Random(100 + seed)
     org = await backend.organisation()
     tenant = Tenant(org.id, True)
@@ -216,7 +216,7 @@ async def test_pages_are_stable_while_products_are_added(backend: Backend, tenan
     await check_insertions(fetch, insert, expected, _get_id)
 
 
-async def test_codes_are_those_that_a_variant_has_now(backend: Backend, tenant: Tenant) -> None:
+async def test_codes_follow_changes_of_a_variant(backend: Backend, tenant: Tenant) -> None:
     product = builders.product(SOURCES[0], "cat_1", "k")
     variant = builders.variant(product, "k/1", data={"sku": "A-1", "gtin": "4006381333931", "mpn": "M"})
     builders.offer(variant)

@@ -56,7 +56,9 @@ def _build_product(key: str = "k", source: str = SOURCE) -> Product:
     return product
 
 
-async def test_fingerprints_distinguish_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_fingerprints_distinguish_changed_returned_absent_and_still_absent(
+    uow: UnitOfWork, tenant: Tenant
+) -> None:
     key_range = full_key_range(SOURCE)
     assert await _compare_fingerprints(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _build_diff(
         changed={"a", "b"}
@@ -76,7 +78,7 @@ async def test_fingerprints_distinguish_changed_returned_absent_and_lingering(uo
     assert (await _compare_fingerprints(uow, tenant, key_range, ("c", b"1"))).unchanged_count == 1
 
 
-async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_long_absent_items_are_not_reported_again(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range = full_key_range(SOURCE)
     await store_batch(uow, tenant, Batch(fingerprints=[row_fingerprint("a")]), key_range)
     for _ in range(3):
@@ -87,7 +89,7 @@ async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenan
     assert await _compare_fingerprints(uow, tenant, key_range, ("a", b"1")) == _build_diff(returned={"a"})
 
 
-async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_fingerprints_record_problems_and_can_be_cleared(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range, good, bad = (
         full_key_range(SOURCE),
         row_fingerprint("good"),
@@ -110,7 +112,7 @@ async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork,
     assert (found.changed, found.problem_count_by_key) == ({"bad"}, {})
 
 
-async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_fingerprints_belong_to_one_source_stream_and_key_range(uow: UnitOfWork, tenant: Tenant) -> None:
     low, high = row_fingerprint("low", slot=10), row_fingerprint("high", slot=1000)
     await store_batch(uow, tenant, Batch(fingerprints=[low, high]), full_key_range(SOURCE))
     async with uow.begin(tenant, CALL) as tx:
@@ -137,7 +139,7 @@ async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[CatalogueStore].load_products(SOURCE, [], []) == {}
 
 
-async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_loaded_products_change_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept] = await add_products(uow, tenant, _build_product())
     async with uow.begin(tenant, CALL) as tx:
         loaded = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
@@ -148,7 +150,7 @@ async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant:
         assert (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"] == kept
 
 
-async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_finds_variants_by_key_or_unique_sku(uow: UnitOfWork, tenant: Tenant) -> None:
     one, two = builders.product(SOURCE, "cat_1", "one"), builders.product(SOURCE, "cat_1", "two")
     builders.variant(one, "v1", data={"sku": "AB-1"})
     builders.variant(one, "v2", data={"sku": "Shared"})
@@ -220,7 +222,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
         )
 
 
-async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_saving_needs_no_loading_and_does_not_change_its_arguments(uow: UnitOfWork, tenant: Tenant) -> None:
     await add_products(uow, tenant, _build_product())
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
@@ -271,7 +273,7 @@ async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenan
         assert [entry.key for entry in products["k"].variants] == ["k/2"]
 
 
-async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_rolled_back_chunk_has_no_effect(uow: UnitOfWork, tenant: Tenant) -> None:
     product = _build_product()
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
@@ -285,7 +287,7 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
         ).changed == {"k"}
 
 
-async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_stated_offers_of_a_stream_are_counted(uow: UnitOfWork, tenant: Tenant) -> None:
     await add_products(uow, tenant, _build_product("k"), _build_product("l"))
     await add_products(uow, tenant, _build_product("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
@@ -296,7 +298,7 @@ async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> N
         assert stated == {("k/1", "main"), ("k/2", "main")}
 
 
-async def test_stock_is_stated_under_the_fingerprints_own_key(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_stock_is_stated_under_the_key_of_its_fingerprint(uow: UnitOfWork, tenant: Tenant) -> None:
     product = builders.product(SOURCE, "cat_1", "k")
     builders.offer(builders.variant(product, "v1", data={"sku": "AB-1"}), location="east", stated_streams=STOCK_STREAM)
     builders.offer(builders.variant(product, "v2", data={"sku": "AB-2"}))
@@ -333,7 +335,7 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
     assert await due(timedelta(days=40)) == set()
 
 
-async def test_an_item_as_its_source_keys_it(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_source_items_are_read_by_variant_id(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept] = await add_products(uow, tenant, _build_product("k"))
     first, second = kept.variants
     async with uow.begin_reading(tenant) as tx:

@@ -41,7 +41,7 @@ def _build_product(key: str, *path: str, source: str = SOURCE, stated: str | Non
     return builders.product(source, "cat_1", key, data=data, stated_category=stated)
 
 
-async def test_paths_are_counted_for_each_source_those_of_most_products_first(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_paths_are_counted_by_source_in_descending_order(uow: UnitOfWork, tenant: Tenant) -> None:
     await add_products(
         uow,
         tenant,
@@ -63,7 +63,7 @@ async def test_paths_are_counted_for_each_source_those_of_most_products_first(uo
         assert (await tx[CatalogueStore].list_category_paths(SOURCE, 10, 100)).product_count_by_path == {}
 
 
-async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_product_categories_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = _build_product("1", "A", category=CHAIRS, stated=SOFAS), _build_product("2")
     await add_products(uow, tenant, first, second)
     await add_products(uow, tenant, _build_product("1", "A", source=OTHER))
@@ -106,7 +106,7 @@ async def _run_reassignment(backend: Backend, tenant: Tenant, run: Run) -> Run:
         return await tx[RunStore].get(run.id) or run
 
 
-async def test_refiling_writes_what_moves_alone_some_at_a_time(
+async def test_reassignment_writes_only_changed_products_in_batches(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(category_rules, "READ_BATCH", 4)
@@ -130,7 +130,7 @@ async def test_refiling_writes_what_moves_alone_some_at_a_time(
         assert not (await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))).items
 
 
-async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
+async def test_a_worker_that_lost_its_lease_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
     await add_products(backend.uow, tenant, _build_product("1", "A"))
     await _queue_run(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claim_job(backend, tenant)
@@ -140,9 +140,7 @@ async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant
         assert [one.category for one in await tx[CatalogueStore].list_product_categories(SOURCE, "", 10)] == [None]
 
 
-async def test_a_run_that_fails_over_and_over_ends(
-    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repeatedly_failing_run_ends(backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     await add_products(backend.uow, tenant, _build_product("1", "A"))
     run = await _queue_run(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claim_job(backend, tenant)
@@ -157,7 +155,7 @@ async def test_a_run_that_fails_over_and_over_ends(
         assert await tx[RunStore].find_last_succeeded_or_failed(SOURCE, ended.stream) is None
 
 
-async def test_rules_are_each_tenants_own(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_rules_belong_to_one_tenant(uow: UnitOfWork, tenant: Tenant) -> None:
     await _queue_run(uow, tenant, RuleChange(("A",), CHAIRS))
     async with uow.begin_reading(Tenant(tenant.org, not tenant.livemode)) as tx:
         assert await tx.store(CategoryRules).get(SOURCE) is None

@@ -68,7 +68,7 @@ async def test_counts_state_how_a_list_can_be_filtered(backend: Backend, tenant:
     assert (await _count_values(backend, tenant, catalogue=new_id("cat"))).counted_products == 0
 
 
-async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, tenant: Tenant) -> None:
+async def test_prefixes_are_completed_to_existing_words(backend: Backend, tenant: Tenant) -> None:
     source, catalogue = new_id("src"), new_id("cat")
     titles = ("Oak table", "Oaken chair", "Oakley lamp", "Pine tabouret")
     made = [
@@ -100,7 +100,7 @@ async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, te
         )
 
 
-async def test_a_products_log_has_its_offers_events_in_order(backend: Backend, tenant: Tenant) -> None:
+async def test_a_products_log_contains_its_offers_events_in_order(backend: Backend, tenant: Tenant) -> None:
     mine, other = new_id("prod"), new_id("prod")
     events = [
         builders.event(new_id("ofr"), type="offer.changed", data={"product": mine if n % 3 else other})

@@ -50,7 +50,7 @@ async def test_every_event_arrives_signed_with_its_cursor(harness: DeliveryHarne
     assert (await harness.load_endpoint(endpoint)).last_success_at is not None
 
 
-async def test_order_of_a_subject_is_kept_and_others_go_on(harness: DeliveryHarness) -> None:
+async def test_deliveries_of_a_subject_are_ordered_and_block_no_other(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     harness.receivers.results[endpoint.url] = [BROKEN, REFUSED]
     async with harness.run_deliverer():
@@ -78,7 +78,7 @@ async def test_a_dead_endpoint_delays_no_other(harness: DeliveryHarness) -> None
         await wait_for_deliveries(harness, dead, 100)
 
 
-async def test_what_was_not_recorded_is_sent_again_and_what_was_is_not(harness: DeliveryHarness) -> None:
+async def test_only_unrecorded_deliveries_are_sent_again(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     async with harness.run_deliverer():
         first = await harness.publish(*(harness.build_event(f"ofr_{n}") for n in range(10)))
@@ -96,7 +96,7 @@ async def test_what_was_not_recorded_is_sent_again_and_what_was_is_not(harness: 
     assert len({one.event for one in deliveries}) == len(deliveries) == 20
 
 
-async def test_the_schedule_ends_in_failure_and_the_next_event_goes_on(harness: DeliveryHarness) -> None:
+async def test_the_last_attempt_fails_the_delivery_and_the_next_event_is_sent(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     harness.receivers.results[endpoint.url] = [BROKEN] * 4
     async with harness.run_deliverer():
@@ -118,7 +118,7 @@ async def test_an_abort_ends_one_delivery_only(harness: DeliveryHarness) -> None
     assert [(one.status, one.attempts[0].failure) for one in deliveries] == [("failed", "aborted"), ("succeeded", None)]
 
 
-async def test_gone_disables_at_once(harness: DeliveryHarness) -> None:
+async def test_status_410_disables_an_endpoint_immediately(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     harness.receivers.default_results[endpoint.url] = PostResult(None, 410)
     async with harness.run_deliverer():
@@ -148,7 +148,7 @@ async def test_filters(harness: DeliveryHarness) -> None:
     assert {post.event["subject"] for post in harness.receivers.list_posts(sourced.url)} == {"ofr_2", "prod_1"}
 
 
-async def test_changes_that_wait_are_combined(backend: Backend) -> None:
+async def test_waiting_changes_are_coalesced(backend: Backend) -> None:
     plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
     harness = DeliveryHarness(backend, Tenant((await backend.organisation(plan=plan)).id, True))
     endpoint = await harness.create_endpoint(coalesce_seconds=1, payload="fat")
@@ -165,7 +165,7 @@ async def test_changes_that_wait_are_combined(backend: Backend) -> None:
     assert (change["old"], change["new"]) == (100, 400)
 
 
-async def test_any_number_of_subjects_wait_their_window_together(
+async def test_the_windows_of_all_subjects_run_concurrently(
     harness: DeliveryHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoint_queue, "MAX_UNSENT", 3)
@@ -176,7 +176,7 @@ async def test_any_number_of_subjects_wait_their_window_together(
     assert max(one.created_at for one in deliveries) <= min(one.attempts[0].at for one in deliveries)
 
 
-async def test_the_cursor_goes_back_to_what_is_not_delivered(harness: DeliveryHarness) -> None:
+async def test_the_cursor_returns_to_undelivered_events(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     gate = harness.receivers.gates["ofr_1"] = asyncio.Event()
     async with harness.run_deliverer():
@@ -210,7 +210,7 @@ async def test_resending_on_request(harness: DeliveryHarness) -> None:
     assert again.id == delivery.id and len(again.attempts) in (1, 2)
 
 
-async def test_what_changes_about_an_endpoint_sends_nothing_twice(harness: DeliveryHarness) -> None:
+async def test_changes_of_an_endpoint_send_nothing_twice(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     async with harness.run_deliverer():
         for round_ in range(1, 6):
@@ -233,7 +233,7 @@ async def test_what_changes_about_an_endpoint_sends_nothing_twice(harness: Deliv
     assert {one.status for one in await harness.list_deliveries(endpoint)} == {"succeeded"}
 
 
-async def test_failed_ones_are_recovered_in_order(harness: DeliveryHarness) -> None:
+async def test_failed_deliveries_are_recovered_in_order(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     harness.receivers.default_results[endpoint.url] = BROKEN
     async with harness.run_deliverer():
@@ -251,7 +251,7 @@ async def test_failed_ones_are_recovered_in_order(harness: DeliveryHarness) -> N
     assert [post.event["version"] for post in harness.receivers.posts] == [2, 3, 4, 5, 6, 7]
 
 
-async def test_an_endpoint_that_is_disabled_meanwhile(harness: DeliveryHarness) -> None:
+async def test_an_endpoint_disabled_during_an_attempt_gets_no_more(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint()
     harness.receivers.gates[endpoint.url] = asyncio.Event()
     async with harness.run_deliverer() as deliverer:
@@ -288,7 +288,7 @@ async def test_an_idle_endpoint_is_never_disabled(harness: DeliveryHarness) -> N
                 await asyncio.sleep(0.02)
 
 
-async def test_a_test_of_no_event(harness: DeliveryHarness) -> None:
+async def test_a_test_delivery_has_no_event(harness: DeliveryHarness) -> None:
     endpoint = await harness.create_endpoint(event_types=("product.created",))
     async with harness.run_deliverer():
         async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
@@ -303,7 +303,7 @@ async def test_a_test_of_no_event(harness: DeliveryHarness) -> None:
 
 
 @pytest.mark.parametrize("payload", ["thin", "fat"])
-async def test_others_get_what_their_licence_covers_alone(
+async def test_licensed_endpoints_receive_licensed_fields_only(
     backend: Backend, harness: DeliveryHarness, payload: str
 ) -> None:
     plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
@@ -331,7 +331,7 @@ async def test_others_get_what_their_licence_covers_alone(
     assert {"old" in change for data in payloads[1:] for change in data["fields"]} == {payload == "fat"}
 
 
-async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where_it_was_first_served(
+async def test_an_endpoint_created_during_a_network_outage_begins_at_its_first_position(
     backend: Backend, harness: DeliveryHarness
 ) -> None:
     """The end that the next worker finds is too late: events before it would be missed."""

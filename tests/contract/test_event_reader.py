@@ -46,7 +46,7 @@ async def read_log(backend: Backend, tenant: Tenant) -> Sequence[LoggedEvent]:
     return (await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 10_000, ALL)).events
 
 
-async def test_a_page_goes_on_where_the_last_one_ended(backend: Backend, tenant: Tenant) -> None:
+async def test_a_page_continues_where_the_last_one_ended(backend: Backend, tenant: Tenant) -> None:
     made = await append_events(backend, tenant, 3) + await append_events(backend, tenant, 60)
     position, seen, caught_up = BEGINNING, [], False
     while not caught_up:
@@ -73,9 +73,7 @@ async def test_an_event_is_read_as_it_was_written(backend: Backend, tenant: Tena
     assert body["data"]["previous_version"] == 2
 
 
-async def test_a_page_begins_behind_one_position_and_reaches_the_end_that_is_known(
-    backend: Backend, tenant: Tenant
-) -> None:
+async def test_a_page_begins_after_a_position_and_ends_at_the_known_end(backend: Backend, tenant: Tenant) -> None:
     made, view = await append_events(backend, tenant, 5), LogView.own(tenant)
     first, *_, _last = await read_log(backend, tenant)
     known = (await query_bounds(backend, tenant)).end
@@ -96,7 +94,7 @@ async def test_without_matching_events_the_position_moves_to_the_end(backend: Ba
     assert (list(page.events), page.position, page.caught_up) == ([], known, True)
 
 
-async def test_the_newest(backend: Backend, tenant: Tenant) -> None:
+async def test_the_newest_events_are_read(backend: Backend, tenant: Tenant) -> None:
     made, view = await append_events(backend, tenant, 5), LogView.own(tenant)
     found = await backend.events.read_recent(view, EVERYTHING, 9, FEED)
     assert (list_ids(found.events), found.position) == (made[::-1], 1)
@@ -107,7 +105,7 @@ async def test_the_newest(backend: Backend, tenant: Tenant) -> None:
     assert list((await backend.events.read_recent(view, 1, 2, FEED)).events) == []
 
 
-async def test_a_splice_holds_the_very_bodies_of_a_page(backend: Backend, tenant: Tenant) -> None:
+async def test_a_splice_contains_the_bodies_of_a_page(backend: Backend, tenant: Tenant) -> None:
     await append_events(backend, tenant, 12)
     page = await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 5, FEED)
     splice = await backend.events.read_joined(tenant, BEGINNING, END, 5, FEED)
@@ -120,14 +118,14 @@ async def test_a_splice_holds_the_very_bodies_of_a_page(backend: Backend, tenant
     assert (empty.count, empty.position, empty.body, empty.caught_up) == (0, known, b"", True)
 
 
-async def test_at(backend: Backend, tenant: Tenant) -> None:
+async def test_events_are_read_by_position(backend: Backend, tenant: Tenant) -> None:
     made, other = await append_events(backend, tenant, 4), await backend.tenant()
     await append_events(backend, other, 2)
     assert list_ids(await backend.events.get_at(LogView.own(tenant), [4, 2, 5, EVERYTHING])) == [made[1], made[3]]
     assert await backend.events.get_at(LogView.own(tenant), []) == []
 
 
-async def test_later_events_about_a_subject(backend: Backend, tenant: Tenant) -> None:
+async def test_later_events_of_a_subject_are_found(backend: Backend, tenant: Tenant) -> None:
     other = await backend.tenant()
     for log in (other, tenant):
         made = await append_events(backend, log, 3, subject="src_1") + await append_events(
@@ -217,7 +215,7 @@ async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
     assert list_ids(page.events) == made
 
 
-async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Backend, tenant: Tenant) -> None:
+async def test_a_position_with_a_different_event_is_refused(backend: Backend, tenant: Tenant) -> None:
     """The log went back in time and reached the same length again before the next read."""
     await append_events(backend, tenant, 5)
     view, old = LogView.own(tenant), (await query_bounds(backend, tenant)).end
@@ -246,7 +244,7 @@ async def test_a_position_beyond_the_end_is_refused(backend: Backend, tenant: Te
         await backend.events.read_joined(tenant, old, END, 10, FEED)
 
 
-async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Backend, tenant: Tenant) -> None:
+async def test_expired_events_are_below_the_low_watermark(backend: Backend, tenant: Tenant) -> None:
     made, view = await append_events(backend, tenant, 5), LogView.own(tenant)
     events = await read_log(backend, tenant)
     start = replace((await query_bounds(backend, tenant)).end, position=0, time=None)
@@ -266,7 +264,7 @@ async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Back
     assert (await query_bounds(backend, tenant)).last == 6
 
 
-async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tenant) -> None:
+async def test_readers_continue_after_two_epochs(backend: Backend, tenant: Tenant) -> None:
     """An earlier epoch is valid up to the lowest start of all later epochs."""
     await append_events(backend, tenant, 12)
     first = await query_bounds(backend, tenant)

@@ -26,7 +26,7 @@ async def read_log(backend: Backend, tenant: Tenant) -> list[LoggedEvent]:
     return list((await backend.events.read_page(LogView.own(tenant), BEGINNING, end, 10_000, ALL)).events)
 
 
-async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
+async def test_events_get_ids(backend: Backend, tenant: Tenant) -> None:
     named = builders.event("src_1", id=new_id("evt"))
     fresh = builders.event("src_2")
     id = named.id
@@ -63,7 +63,7 @@ async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Bac
     assert after.end == LogPosition(first.epoch, last.position, last.time)
 
 
-async def test_a_units_own_high_watermark(backend: Backend, tenant: Tenant) -> None:
+async def test_a_unit_of_work_knows_its_high_watermark(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[EventLog].get_high_watermark() == 0
         await tx[EventLog].append([builders.event("src_1")])
@@ -72,7 +72,7 @@ async def test_a_units_own_high_watermark(backend: Backend, tenant: Tenant) -> N
 
 
 @pytest.mark.parametrize("count", [1, 40, 41, 300])
-async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
+async def test_positions_begin_at_one_without_gaps_after_rollbacks(
     backend: Backend, tenant: Tenant, count: int
 ) -> None:
     """Each mode of each organisation has its own positions."""

@@ -209,7 +209,7 @@ async def test_a_line_for_each_product_as_it_is_listed(harness: ExportHarness) -
     assert await harness.claim_jobs() == []
 
 
-async def test_the_cursor_leads_to_what_came_after(harness: ExportHarness) -> None:
+async def test_the_cursor_continues_after_the_export(harness: ExportHarness) -> None:
     async def append(subject: str) -> None:
         async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
             await tx[EventLog].append([builders.event(subject)])
@@ -225,7 +225,7 @@ async def test_the_cursor_leads_to_what_came_after(harness: ExportHarness) -> No
     assert "prod_before" not in seen and seen[-1] == "prod_after"
 
 
-async def test_lines_and_cursor_are_of_one_moment(harness: ExportHarness) -> None:
+async def test_lines_and_cursor_belong_to_the_same_snapshot(harness: ExportHarness) -> None:
     """Writers commit before, during and after the snapshot: its lines are exactly the data before the cursor."""
     source, stop = builders.source(), asyncio.Event()
 
@@ -272,7 +272,7 @@ async def test_lines_and_cursor_are_of_one_moment(harness: ExportHarness) -> Non
     )
 
 
-async def test_one_that_finds_no_turn_waits(harness: ExportHarness) -> None:
+async def test_an_export_waits_for_a_slot(harness: ExportHarness) -> None:
     requested = await harness.request_export()
     handler = replace(harness.create_handler(), concurrency_limit=asyncio.Semaphore(1))
     await handler.concurrency_limit.acquire()
@@ -286,13 +286,13 @@ async def test_one_that_finds_no_turn_waits(harness: ExportHarness) -> None:
     assert (await harness.load_export(requested)).status == "succeeded"
 
 
-async def test_nothing_is_an_empty_file(harness: ExportHarness) -> None:
+async def test_an_empty_dataset_is_an_empty_file(harness: ExportHarness) -> None:
     made = await harness.create_export()
     assert (made.status, made.rows) == ("succeeded", 0)
     assert harness.objects.read_lines(made.files[0].key) == [] and made.files[0].bytes > 0
 
 
-async def test_a_product_larger_than_a_portion(harness: ExportHarness) -> None:
+async def test_a_product_larger_than_a_batch_is_exported(harness: ExportHarness) -> None:
     source = builders.source()
     large = builders.product(source.id, source.catalogue, "L", data={"title": "Large", "description": "ö" * 1_700_000})
     await catalogues.add_products(harness.backend.uow, harness.tenant, large)
@@ -304,7 +304,7 @@ async def test_a_product_larger_than_a_portion(harness: ExportHarness) -> None:
     assert document is not None and lines[large.id] == document.body and len(lines) == made.rows == 3
 
 
-async def test_only_what_changed_lately(harness: ExportHarness) -> None:
+async def test_only_recently_changed_products_are_exported(harness: ExportHarness) -> None:
     await harness.add_products(2)
     now = harness.backend.now() + timedelta(hours=1)
     source = builders.source()
@@ -348,7 +348,7 @@ async def test_open_exports_are_limited_under_concurrent_requests(harness: Expor
     assert (await harness.request_export()).status == "pending"
 
 
-async def test_rows_move_while_it_runs(harness: ExportHarness) -> None:
+async def test_progress_is_recorded_during_the_export(harness: ExportHarness) -> None:
     await harness.add_products(4)
     harness.objects.gate.clear()
     requested = await harness.request_export()
@@ -363,7 +363,7 @@ async def test_rows_move_while_it_runs(harness: ExportHarness) -> None:
     assert (await harness.load_export(requested)).status == "succeeded"
 
 
-async def test_who_comes_too_late_changes_nothing(harness: ExportHarness) -> None:
+async def test_an_attempt_with_an_expired_lease_changes_nothing(harness: ExportHarness) -> None:
     await harness.add_products(2)
     requested = await harness.request_export()
     harness.objects.gate.clear()
@@ -408,7 +408,7 @@ async def test_an_export_whose_attempts_die_is_reported_as_failed(harness: Expor
     assert harness.objects.list_keys() == set()
 
 
-async def test_a_deploy_is_no_failure(harness: ExportHarness) -> None:
+async def test_a_deployment_is_not_a_failure(harness: ExportHarness) -> None:
     requested = await harness.request_export()
     harness.objects.gate.clear()
     [job] = await harness.claim_jobs()
@@ -423,7 +423,7 @@ async def test_a_deploy_is_no_failure(harness: ExportHarness) -> None:
     assert (ended.status, ended.crashes, ended.failures) == ("succeeded", 0, 0)
 
 
-async def test_a_store_that_fails_temporarily(harness: ExportHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_temporary_store_failures_are_retried(harness: ExportHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("domain.exports.usecases.execution.compute_retry_delay", lambda _: timedelta())
     await harness.add_products(1)
     harness.objects.failures_left = 1
@@ -445,7 +445,7 @@ async def test_a_store_that_fails_temporarily(harness: ExportHarness, monkeypatc
     assert all(requested.id not in key for key in harness.objects.list_keys())
 
 
-async def test_rows_count_once_and_no_more_than_the_plan_lets_out(backend: Backend) -> None:
+async def test_rows_count_once_and_are_limited_by_the_plan(backend: Backend) -> None:
     harness = await create_harness(backend, rows=5)
     await harness.add_products(3)
     assert (await harness.create_export()).status == "succeeded"
@@ -466,7 +466,7 @@ async def test_rows_count_once_and_no_more_than_the_plan_lets_out(backend: Backe
     assert (await test.create_export()).rows == 6
 
 
-async def test_files_go_in_time(harness: ExportHarness) -> None:
+async def test_files_expire(harness: ExportHarness) -> None:
     await harness.add_products(1)
     made = await harness.create_export()
     async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
@@ -482,7 +482,7 @@ async def test_files_go_in_time(harness: ExportHarness) -> None:
     assert harness.objects.list_keys() == set()
 
 
-async def test_only_the_newest_are_kept(harness: ExportHarness) -> None:
+async def test_only_the_newest_exports_are_kept(harness: ExportHarness) -> None:
     async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
         made = [builders.export().with_success((), "cursor", tx.now) for _ in range(MAX_STORED_EXPORTS + 1)]
         await tx[ExportStore].add_all(made)

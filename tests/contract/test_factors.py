@@ -27,7 +27,7 @@ def _build_passkey(user: str, **changes: object) -> Passkey:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend: Backend) -> None:
+async def test_an_authenticator_counts_once_confirmed_and_each_time_step_is_used_once(backend: Backend) -> None:
     user, factors = await _add_user(backend), backend.factors
     assert await factors.find_authenticator(user) is None
     first = Authenticator(user, b"first", None)
@@ -62,7 +62,7 @@ async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
     assert await factors.count_unused_codes(user) == 1
 
 
-async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) -> None:
+async def test_passkeys_belong_to_one_user_and_their_counters_increase(backend: Backend) -> None:
     user, other, store = await _add_user(backend), await _add_user(backend), backend.passkeys
     one, still = _build_passkey(user), _build_passkey(user, sign_count=0)
     assert await store.add(one) and await store.add(still)
@@ -76,7 +76,7 @@ async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) ->
     assert [kept.id for kept in await store.list_by_user(user)] == [still.id]
 
 
-async def test_a_challenge_is_taken_once_in_time_by_whom_it_is_for(backend: Backend) -> None:
+async def test_a_challenge_is_used_once_in_time_by_its_user(backend: Backend) -> None:
     user, store, later = await _add_user(backend), backend.passkeys, NOW + timedelta(minutes=5)
     own, anybodys = new_id("ses").encode(), new_id("ses").encode()
     await store.add_challenge(own, user, later)

@@ -73,7 +73,7 @@ def _list_numbers(value: Any) -> Iterator[Any]:
         yield value
 
 
-async def test_a_feed_from_its_bytes_to_its_statements(readers: FeedReaderFactory, tmp_path: Path) -> None:
+async def test_a_feed_is_parsed_to_statements(readers: FeedReaderFactory, tmp_path: Path) -> None:
     async with _open_reader(readers, tmp_path, CSV) as reader:
         spooled = await reader.spool(_ignore_progress)
         assert (spooled.row_count, sum(spooled.bucket_sizes), spooled.locations) == (3, 3, frozenset({"default", "NJ"}))
@@ -91,14 +91,14 @@ async def test_a_feed_from_its_bytes_to_its_statements(readers: FeedReaderFactor
         assert not any(isinstance(number, float) for number in _list_numbers(width))
 
 
-async def test_fingerprints_are_the_same_whoever_reads(readers: FeedReaderFactory, tmp_path: Path) -> None:
+async def test_fingerprints_are_the_same_in_all_readers(readers: FeedReaderFactory, tmp_path: Path) -> None:
     async with _open_reader(readers, tmp_path, CSV) as reader:
         await reader.spool(_ignore_progress)
         found = {one.key: one.fingerprint.hex() for one in (await reader.load_keys(range(4))).fingerprints}
     assert found["A-1"] == "672ff7f519c61fb284af92edc7c83b98"
 
 
-async def test_the_first_records(readers: FeedReaderFactory, tmp_path: Path) -> None:
+async def test_the_first_records_are_read(readers: FeedReaderFactory, tmp_path: Path) -> None:
     async with _open_reader(readers, tmp_path, CSV) as reader:
         sample = await reader.read_sample(2)
     assert [record["SKU"] for record in sample.records] == ["A-1", "A-2"] and sample.failure is None
@@ -138,7 +138,7 @@ async def test_rows_are_found_by_their_content(readers: FeedReaderFactory, tmp_p
         assert ("variants.0.sku", "S-1") in record.cells
 
 
-async def test_pushed_records(readers: FeedReaderFactory, tmp_path: Path) -> None:
+async def test_pushed_records_are_read(readers: FeedReaderFactory, tmp_path: Path) -> None:
     record = b'[{"product":{"external_id":"P","title":"T"},"variants":[{"external_id":"V","weight":{"value":1.10,"unit":"lb"}}]}]\n'
     async with _open_reader(readers, tmp_path, record * 2, is_pushed=True, buckets=1) as reader:
         assert (await reader.spool(_ignore_progress)).row_count == 2
@@ -147,7 +147,7 @@ async def test_pushed_records(readers: FeedReaderFactory, tmp_path: Path) -> Non
     assert statement.variants[0].data["weight"]["given"] == {"value": Decimal("1.10"), "unit": "lb"}
 
 
-async def test_many_feeds_in_sequence(readers: FeedReaderFactory, tmp_path: Path) -> None:
+async def test_many_feeds_are_read_in_sequence(readers: FeedReaderFactory, tmp_path: Path) -> None:
     for number in range(5):
         async with _open_reader(readers, tmp_path, CSV.replace(b"A-1", b"N-%d" % number)) as reader:
             await reader.spool(_ignore_progress)
@@ -188,7 +188,7 @@ async def test_a_table_without_a_key_is_reported_with_its_headers(readers: FeedR
     assert table.samples == (("fjell", "1"), ("skog", "2"))
 
 
-async def test_lines_as_the_feed_has_them(readers: FeedReaderFactory, tmp_path: Path) -> None:
+async def test_excerpts_have_the_lines_of_the_feed(readers: FeedReaderFactory, tmp_path: Path) -> None:
     async with _open_reader(readers, tmp_path, CSV) as reader:
         [found] = await reader.read_excerpts([(None, 3), (None, 99), ("Prices", 2)], 1)
     assert found.headers[:3] == ("SKU", "Product", "Title") and found.sheet is None

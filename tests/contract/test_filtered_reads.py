@@ -104,7 +104,7 @@ async def test_a_long_log_is_read_completely_with_any_filter(backend: Backend, l
             assert list_ids(await read_backwards(backend, tenant, wanted, limit)) == expected[::-1]
 
 
-async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log: LongLog) -> None:
+async def test_frequent_types_fill_their_pages(backend: Backend, long_log: LongLog) -> None:
     wanted = _build_filter([DENSE], [long_log.dense])
     known = (await query_bounds(backend, long_log.tenant)).end
     page = await backend.events.read_page(LogView.own(long_log.tenant), BEGINNING, known, 500, wanted)
@@ -113,7 +113,7 @@ async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log
     assert len(recent.events) == 500
 
 
-async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
+async def test_the_end_can_be_open(backend: Backend, long_log: LongLog) -> None:
     """Events that are appended after the end of the scan are not skipped."""
     tenant, view = long_log.tenant, LogView.own(long_log.tenant)
     for wanted in (_build_filter([SPARSE], None), _build_filter([RARE], None), _build_filter(None, [long_log.rare])):
@@ -134,7 +134,7 @@ async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
 @pytest.mark.parametrize(
     "blocks", [1, 3, 42, *(pytest.param(blocks, marks=pytest.mark.soak) for blocks in (2, 10, 41, 43))]
 )
-async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, blocks: int) -> None:
+async def test_logs_can_end_with_any_block(backend: Backend, tenant: Tenant, blocks: int) -> None:
     """Each block contains one matching event, and the log ends within the last block."""
     for _ in range(blocks - 1):
         await append_events(backend, tenant, type=RARE)
@@ -152,7 +152,7 @@ async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, 
     assert len(await read_backwards(backend, tenant, wanted, 5)) == blocks + 1
 
 
-async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Backend, tenant: Tenant) -> None:
+async def test_a_rollback_hides_no_later_events(backend: Backend, tenant: Tenant) -> None:
     """The same connection may have been about to record the type for this block."""
     wanted = _build_filter([RARE], None)
     await append_events(backend, tenant, 3)
@@ -168,7 +168,7 @@ async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Back
     assert list_ids(await read_backwards(backend, tenant, wanted, 10)) == made[::-1]
 
 
-async def test_logs_do_not_note_for_each_other(backend: Backend, tenant: Tenant) -> None:
+async def test_logs_record_their_own_terms(backend: Backend, tenant: Tenant) -> None:
     """The logs share one connection."""
     other, sandbox, catalogue = await backend.tenant(), Tenant(tenant.org, False), new_id("cat")
     wanted = _build_filter([RARE], [catalogue])
@@ -178,7 +178,7 @@ async def test_logs_do_not_note_for_each_other(backend: Backend, tenant: Tenant)
     assert [len(await read_forwards(backend, log, wanted, 10)) for log in (tenant, other, sandbox)] == [2, 1, 1]
 
 
-async def test_an_event_that_closes_a_block_and_one_that_opens_the_next(backend: Backend, tenant: Tenant) -> None:
+async def test_events_at_a_block_boundary_are_found(backend: Backend, tenant: Tenant) -> None:
     wanted = _build_filter([RARE], None)
     await append_events(backend, tenant, 511)
     made = await append_events(backend, tenant, type=RARE)

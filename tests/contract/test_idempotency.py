@@ -19,7 +19,7 @@ ANSWER = StoredResponse(
 )
 
 
-async def test_an_answer_is_kept_with_the_effect(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_response_is_stored_with_its_effect(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[IdempotencyStore].lock("k") is None
         await tx[IdempotencyStore].store("k", ANSWER)
@@ -28,7 +28,7 @@ async def test_an_answer_is_kept_with_the_effect(uow: UnitOfWork, tenant: Tenant
         assert await tx[IdempotencyStore].lock("K") is None
 
 
-async def test_nothing_is_kept_of_what_was_rolled_back(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_rolled_back_requests_store_no_response(uow: UnitOfWork, tenant: Tenant) -> None:
     with pytest.raises(LookupError):
         async with uow.begin(tenant, CALL) as tx:
             await tx[IdempotencyStore].lock("k")
@@ -72,7 +72,7 @@ async def test_tenants_and_modes_share_no_key(backend: Backend, tenant: Tenant) 
 
 
 @pytest.mark.settable_clock
-async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenant) -> None:
+async def test_responses_are_deleted_after_a_day(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         for key in ("k", "other"):
             await tx[IdempotencyStore].store(key, ANSWER)
@@ -85,7 +85,7 @@ async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenan
     assert await backend.maintenance.purge_stored_responses() == 0
 
 
-async def test_an_answer_may_be_revised(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_stored_response_can_be_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx[IdempotencyStore].lock("k")
         await tx[IdempotencyStore].store("k", ANSWER)

@@ -33,7 +33,7 @@ async def pool(address: str) -> AsyncIterator[Pool]:
     await made.close()
 
 
-async def test_who_is_alive(address: str, pool: Pool) -> None:
+async def test_live_instances_are_listed(address: str, pool: Pool) -> None:
     instances = PostgresInstances(pool)
     first, second = Instance("prc_1", "api", 7, 1), Instance("prc_2", "runs")
     await instances.record_heartbeat(Instance("prc_1", "api"))
@@ -58,7 +58,7 @@ async def test_a_heartbeat_reports_responses_since_the_last(pool: Pool) -> None:
     assert await instances.list_alive() == []
 
 
-async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: Pool) -> None:
+async def test_an_unreachable_address_is_down_only_if_no_request_is_served(pool: Pool) -> None:
     instances = PostgresInstances(pool)
     look = PublicApiHealthCheck(UNREACHABLE_URL, instances)
     await instances.record_heartbeat(Instance("prc_1", "api", 30, 0))
@@ -73,20 +73,20 @@ async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: 
         assert await look() is ComponentState.OPERATIONAL
 
 
-async def test_without_requests_an_address_out_of_reach_shows_nothing(pool: Pool) -> None:
+async def test_an_unreachable_address_without_requests_has_no_status(pool: Pool) -> None:
     instances = PostgresInstances(pool)
     look = PublicApiHealthCheck(UNREACHABLE_URL, instances)
     await instances.record_heartbeat(Instance("prc_1", "api", 0, 0))
     assert [await look() for _ in range(4)] == [None] * 4
 
 
-async def test_failing_requests_degrade(pool: Pool) -> None:
+async def test_failing_requests_degrade_the_status(pool: Pool) -> None:
     instances = PostgresInstances(pool)
     await instances.record_heartbeat(Instance("prc_1", "api", 1, 20))
     assert await PublicApiHealthCheck(UNREACHABLE_URL, instances)() is ComponentState.DEGRADED
 
 
-async def test_figures(address: str, pool: Pool) -> None:
+async def test_workload_metrics_are_counted(address: str, pool: Pool) -> None:
     figures = PostgresWorkloadMetrics(pool)
     before = await figures.read()
     assert before == WorkloadMetrics(0, 0, None, 0, 0, 0, 0, 0, None, 0)

@@ -43,7 +43,7 @@ async def _finish_job(backend: Backend, job: ClaimedJob) -> None:
         await tx[JobStore].finish(job)
 
 
-async def test_a_job_comes_as_it_was_queued(backend: Backend, tenant: Tenant) -> None:
+async def test_a_job_is_claimed_as_it_was_queued(backend: Backend, tenant: Tenant) -> None:
     lane = _create_lane_name()
     job = NewJob("runs.execute", lane, replace(tenant, livemode=False), {"run": "run_1", "parts": [1, 2]}, key="run_1")
     [id] = await _add_jobs(backend, job)
@@ -104,7 +104,7 @@ async def test_a_job_waits_for_its_time(backend: Backend, tenant: Tenant) -> Non
     assert len(await backend.dispatch.claim(lane, 1, LEASE)) == 1
 
 
-async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant) -> None:
+async def test_an_expired_lease_releases_the_job(backend: Backend, tenant: Tenant) -> None:
     lane = _create_lane_name()
     await _add_jobs(backend, NewJob("a", lane, tenant))
     [old] = await backend.dispatch.claim(lane, 1, SHORT_LEASE)
@@ -130,7 +130,7 @@ async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant
         await _finish_job(backend, new)
 
 
-async def test_what_a_fenced_attempt_did_is_undone(backend: Backend, tenant: Tenant) -> None:
+async def test_writes_of_a_fenced_attempt_are_rolled_back(backend: Backend, tenant: Tenant) -> None:
     lane, source = _create_lane_name(), builders.source()
     await _add_jobs(backend, NewJob("a", lane, tenant))
     [old] = await backend.dispatch.claim(lane, 1, SHORT_LEASE)
@@ -171,7 +171,7 @@ async def test_a_job_is_postponed(backend: Backend, tenant: Tenant) -> None:
     assert (again.id, again.attempt) == (id, 2)
 
 
-async def test_release(backend: Backend, tenant: Tenant) -> None:
+async def test_a_job_is_released(backend: Backend, tenant: Tenant) -> None:
     lane = _create_lane_name()
     await _add_jobs(backend, NewJob("a", lane, tenant), NewJob("b", lane, tenant))
     held = await backend.dispatch.claim(lane, 2, LEASE)
@@ -232,7 +232,7 @@ async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant)
     assert [lane for lane in await _list_due_lanes(backend, 1000) if lane in many] == [many[MAX_LANES_PER_ORG]]
 
 
-async def test_an_attempt_with_a_lapsed_lease_is_reported(backend: Backend, tenant: Tenant) -> None:
+async def test_an_attempt_with_an_expired_lease_is_reported(backend: Backend, tenant: Tenant) -> None:
     lane = _create_lane_name()
     await _add_jobs(backend, NewJob("a", lane, tenant))
     [first] = await backend.dispatch.claim(lane, 1, SHORT_LEASE)
@@ -255,7 +255,7 @@ async def test_a_due_lane_names_its_organisation(backend: Backend, tenant: Tenan
     assert (claimed.id, claimed.tenant) == (theirs, other)
 
 
-async def test_a_lane_named_by_the_release_before_is_claimed(backend: Backend, tenant: Tenant) -> None:
+async def test_a_lane_name_of_the_previous_release_is_claimed(backend: Backend, tenant: Tenant) -> None:
     """A queue may still contain lane names without an organisation."""
     lane = _create_lane_name()
     [id] = await _add_jobs(backend, NewJob("a", lane, tenant))

@@ -73,15 +73,13 @@ async def test_an_answer_fits_the_schema_and_is_counted(create_models: ModelFact
 
 
 @pytest.mark.parametrize("reply", [{"colour": "green"}, {}, "red", None, {"colour": "red", "more": 1}])
-async def test_an_answer_of_another_shape_is_none_and_counted_all_the_same(
-    create_models: ModelFactory, reply: Any
-) -> None:
+async def test_an_answer_of_another_shape_is_discarded_and_counted(create_models: ModelFactory, reply: Any) -> None:
     with pytest.raises(ModelRefused) as refused:
         await create_models(answer=reply).generate(_build_prompt())
     assert refused.value.usage is not None and refused.value.usage.output_tokens > 0
 
 
-async def test_the_most_that_a_question_takes_is_known_before(create_models: ModelFactory) -> None:
+async def test_the_maximum_usage_of_a_question_is_known_in_advance(create_models: ModelFactory) -> None:
     models = create_models(answer={"colour": "red"})
     most, took = models.estimate_max_usage(_build_prompt()), (await models.generate(_build_prompt())).usage
     assert most.input_tokens >= took.input_tokens and most.output_tokens >= took.output_tokens
@@ -89,18 +87,18 @@ async def test_the_most_that_a_question_takes_is_known_before(create_models: Mod
     assert models.is_configured(None) and not models.is_configured("another")
 
 
-async def test_later(create_models: ModelFactory) -> None:
+async def test_a_busy_model_states_when_to_retry(create_models: ModelFactory) -> None:
     with pytest.raises(ModelUnavailable) as failed:
         await create_models(later=90).generate(_build_prompt())
     assert failed.value.retry_after is not None and failed.value.retry_after.total_seconds() == 90
 
 
-async def test_never(create_models: ModelFactory) -> None:
+async def test_a_refusal_is_not_retried(create_models: ModelFactory) -> None:
     with pytest.raises(ModelRefused, match="not for money"):
         await create_models(refused="not for money").generate(_build_prompt())
 
 
-async def test_a_script_answers_what_fits_first(tmp_path: Path) -> None:
+async def test_a_script_uses_the_first_matching_answer(tmp_path: Path) -> None:
     script = {
         "answers": [
             {"task": "other", "answer": {"colour": "red"}},

@@ -65,14 +65,14 @@ async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
         assert await backend.addresses.find_recipient(mine) is None
 
 
-async def test_what_is_not_committed_is_not_found(backend: Backend) -> None:
+async def test_uncommitted_addresses_are_not_found(backend: Backend) -> None:
     address = _build_address()
     async with backend.uow.begin(await backend.tenant(), CALL) as tx:
         await tx[SourceStore].add(builders.source(kind="mail", inbound_address=address))
         assert await backend.addresses.find_recipient(address) is None
 
 
-async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_messages_keep_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     whole = _build_message(received_at=builders.MOMENT + timedelta(microseconds=7))
     bare = _build_message(
         attachments=(), authentication=None, status=MessageStatus.REFUSED, reason="malformed", detail="Why."
@@ -86,7 +86,7 @@ async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (await tx.store(InboundMessage).page(PageRequest())).items == ()
 
 
-async def test_the_newest_that_is_the_same(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_newest_duplicate_is_found(uow: UnitOfWork, tenant: Tenant) -> None:
     first, refused, second = _build_message(), _build_message(status=MessageStatus.REFUSED), _build_message()
     async with uow.begin(tenant, CALL) as tx:
         for one in (first, refused, second, _build_message(source="src_2"), _build_message(fingerprint="f2")):

@@ -118,7 +118,7 @@ async def _create_harness(backend: Backend, tenant: Tenant, *, question: bool = 
     return MappingHarness(backend, tenant, source.id, *ids.values())
 
 
-async def test_the_model_s_answer_is_proposed(backend: Backend, tenant: Tenant) -> None:
+async def test_the_models_answer_is_proposed(backend: Backend, tenant: Tenant) -> None:
     harness = await _create_harness(backend, tenant)
     models = FakeModel(_build_reply((1, "materials", 1.0), (2, "cost", 0.8)))
     await harness.run_job(models)
@@ -149,7 +149,7 @@ async def test_no_question_is_sent_without_a_model(backend: Backend, tenant: Ten
 
 
 @pytest.mark.settable_clock
-async def test_what_a_person_confirms_meanwhile_stays(backend: Backend, tenant: Tenant) -> None:
+async def test_a_confirmation_during_the_request_is_kept(backend: Backend, tenant: Tenant) -> None:
     harness = await _create_harness(backend, tenant)
     models = FakeModel(_build_reply((1, "materials", 1.0)), harness.confirm_mapping)
     await harness.run_job(models)
@@ -164,7 +164,7 @@ async def test_what_a_person_confirms_meanwhile_stays(backend: Backend, tenant: 
 
 
 @pytest.mark.settable_clock
-async def test_a_proposal_made_meanwhile_is_queried_again(backend: Backend, tenant: Tenant) -> None:
+async def test_a_proposal_during_the_request_is_requested_again(backend: Backend, tenant: Tenant) -> None:
     harness = await _create_harness(backend, tenant)
     learned = Column(2, "Flim", "price", {}, MappingTier.LEARNED)
 
@@ -192,7 +192,7 @@ async def test_a_proposal_made_meanwhile_is_queried_again(backend: Backend, tena
         None,
     ],
 )
-async def test_an_answer_about_anything_else_is_void(backend: Backend, tenant: Tenant, reply: Any) -> None:
+async def test_an_answer_about_other_columns_is_discarded(backend: Backend, tenant: Tenant, reply: Any) -> None:
     harness = await _create_harness(backend, tenant)
     await harness.run_job(FakeModel(reply))
     assert await harness.list_columns() == {"SKU": ("sku", "built_in")}
@@ -239,7 +239,7 @@ async def test_a_model_without_an_answer_is_retried_later(backend: Backend, tena
 
 
 @pytest.mark.settable_clock
-async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
+async def test_a_deleted_mapping_is_skipped(backend: Backend, tenant: Tenant) -> None:
     harness = await _create_harness(backend, tenant)
 
     async def forget() -> None:
@@ -253,7 +253,7 @@ async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
     assert len(models.prompts) == 1 and len(await harness.list_model_uses()) == 1
 
 
-async def test_settings_come_of_the_source(backend: Backend, tenant: Tenant) -> None:
+async def test_settings_come_from_the_source(backend: Backend, tenant: Tenant) -> None:
     harness = await _create_harness(backend, tenant)
     await harness.run_job(FakeModel(_build_reply((2, "dimensions.width", 1.0))))
     [_, width] = (await harness.load_mapping()).columns

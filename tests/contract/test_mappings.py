@@ -63,7 +63,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[MappingStore].get(mapping.id) == mapping
 
 
-async def test_one_mapping_a_header_set(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_header_set_has_one_mapping(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add_mappings(
         uow, tenant, builders.mapping("src_1", "A"), builders.mapping("src_1", "B"), builders.mapping("src_2", "A")
     )
@@ -71,7 +71,7 @@ async def test_one_mapping_a_header_set(uow: UnitOfWork, tenant: Tenant) -> None
         await _add_mappings(uow, tenant, builders.mapping("src_1", "A"))
 
 
-async def test_of_headers(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_mappings_are_found_by_headers(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = builders.mapping("src_1", "A"), builders.mapping("src_1", "B")
     await _add_mappings(uow, tenant, first, second, builders.mapping("src_2", "A"))
     async with uow.begin(tenant, CALL) as tx:
@@ -85,7 +85,7 @@ async def test_of_headers(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (await tx[MappingStore].get(first.id)).status == "confirmed"
 
 
-async def test_confirmed_last_first_and_the_own_first(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_confirmed_mappings_are_listed_own_first_and_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
     own = [_build_mapping("src_1", f"A{n}", minutes=n) for n in (2, 0, 1)]
     others = [_build_mapping(f"src_{n}", "A1", minutes=9 - n) for n in (2, 3, 4)]
     await _add_mappings(uow, tenant, *own, *others, builders.mapping("src_1", "B"), builders.mapping("src_2", "B"))
@@ -101,7 +101,7 @@ async def test_confirmed_last_first_and_the_own_first(uow: UnitOfWork, tenant: T
         assert [one.is_own for one in await tx[MappingStore].list_confirmed("src_9", 2)] == [False, False]
 
 
-async def test_prune_keeps_the_newest_and_what_was_confirmed(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_pruning_keeps_the_newest_and_confirmed_mappings(uow: UnitOfWork, tenant: Tenant) -> None:
     ids = sorted(new_id("map") for _ in range(6))
     mappings = [builders.mapping("src_1", f"A{n}", id=id) for n, id in enumerate(ids)]
     mappings[1] = _build_mapping("src_1", "A1")

@@ -70,7 +70,7 @@ async def _index_queued(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
     return items
 
 
-async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_written_variants_are_queued(uow: UnitOfWork, tenant: Tenant) -> None:
     [first, second] = await add_products(
         uow, tenant, _build_chair(A, "1", "white", "black"), _build_chair(A, "2", "white")
     )
@@ -95,7 +95,7 @@ async def test_the_backlog_reports_the_number_of_waiting_items_and_their_age(
     assert now.variant_count >= 2 and now.max_age_seconds >= 0.2, "one that changes again has waited all the time"
 
 
-async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_only_changes_of_identifying_fields_queue_a_variant(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add_products(uow, tenant, _build_chair(A, "1", "white", "black", brand="Nordlicht"))
     await _index_queued(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
@@ -109,7 +109,7 @@ async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, te
     assert await _list_queued(uow, tenant) == sorted(variant.id for variant in product.variants)
 
 
-async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_variants_that_change_during_matching_stay_queued(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add_products(uow, tenant, _build_chair(A, "1", "white"))
     [item] = await _index_queued(uow, tenant)
     async with uow.begin_reading(tenant) as tx:
@@ -124,7 +124,7 @@ async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, te
     assert await _list_queued(uow, tenant) == [item.variant]
 
 
-async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_variants_are_stored_with_their_features(uow: UnitOfWork, tenant: Tenant) -> None:
     made = _build_chair(A, "1", "white", "black")
     for price, gone in ((52000, None), (49900, None), (100, builders.MOMENT)):
         data = {"currency": "usd", "price": price, "availability": "in_stock"}
@@ -141,7 +141,7 @@ async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> N
     assert white.product_data["title"] == "Halden chair" and black.variant_data["colour"] == "black"
 
 
-async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_items_are_found_by_their_keys(uow: UnitOfWork, tenant: Tenant) -> None:
     await add_products(uow, tenant, _build_chair(A, "1", "white", "black"))
     await add_products(uow, tenant, _build_chair(B, "X", "white", title="HALDEN chair in white"))
     items = await _index_queued(uow, tenant)
@@ -159,7 +159,7 @@ async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
     assert _simplify(found[ALL_ITEMS_KEY]) == {A: (2, None), B: (1, None)}
 
 
-async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_items_codes_and_stems_are_counted_by_key(uow: UnitOfWork, tenant: Tenant) -> None:
     made = _build_chair(A, "1", "white", "black")
     for variant, mpn in zip(made.variants, ("RXV663BK", "RXV663"), strict=True):
         variant.data = {"mpn": mpn}
@@ -196,7 +196,7 @@ async def test_keys_follow_the_item_s_data(uow: UnitOfWork, tenant: Tenant) -> N
     assert sorted(shared["halden"][1] or []) == sorted((item.number, other.number))
 
 
-async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_frequent_keys_have_no_item_list(uow: UnitOfWork, tenant: Tenant) -> None:
     def by(first: int, last: int) -> dict[tuple[str, str], KeyChange]:
         added = list(range(first, last + 1))
         return {("oak", A): KeyChange(len(added), added), ("#x1", A): KeyChange(len(added), added)}
@@ -220,7 +220,7 @@ async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
         ), "it stays one"
 
 
-async def test_the_model_is_kept(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_model_is_stored(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[MatchIndexStore].find_model() is None
         for items in (7, 9):
@@ -287,7 +287,7 @@ async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None
     )
 
 
-async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: Tenant) -> None:
+async def test_a_second_source_is_matched_with_existing_items(backend: Backend, tenant: Tenant) -> None:
     """Incremental matching finds the same pairs as a full run; only learned weights differ."""
     random = Random(3)
     made = generate_items(random, 90)
@@ -302,7 +302,7 @@ async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: T
     assert len(right) >= 0.9 * 90
 
 
-async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant: Tenant) -> None:
+async def test_a_changed_variant_is_matched_alone(backend: Backend, tenant: Tenant) -> None:
     [product] = await add_products(
         backend.uow, tenant, _build_chair(A, "1", "white", "black", title="Halden armchair XR-2214")
     )
@@ -321,7 +321,7 @@ async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant
     assert {pair.left_product, pair.right_product} >= {product.id}
 
 
-async def test_a_better_rival_weakens_an_older_pair(backend: Backend, tenant: Tenant) -> None:
+async def test_a_better_competing_candidate_lowers_an_older_pair(backend: Backend, tenant: Tenant) -> None:
     """An existing pair is scored again as soon as a better match exists."""
     sized = {"dimensions": {"width": {"hundredths_in": 3000, "given": {"value": 30, "unit": "in"}}}}
     await add_products(
@@ -369,7 +369,7 @@ UNREADABLE: tuple[tuple[str, dict[str, Any]], ...] = (
 """Titles and data that no vendor means."""
 
 
-async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None:
+async def test_an_invalid_row_does_not_stop_the_others(backend: Backend, tenant: Tenant) -> None:
     for source in (A, B):
         await add_products(
             backend.uow, tenant, _build_product(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"})
@@ -380,7 +380,7 @@ async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None
     assert ("good", "good") in await _list_pairs(backend, tenant, recorder)
 
 
-async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
+async def test_a_variant_whose_features_cannot_be_computed_is_skipped(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(stored: StoredVariant) -> MatchFeatures:
@@ -415,7 +415,7 @@ class _FailingRecorder(PairRecorder):
         await super().store_scores(*args)
 
 
-async def test_a_successor_reaches_the_same_result(backend: Backend, tenant: Tenant) -> None:
+async def test_an_interrupted_job_is_resumed_with_the_same_result(backend: Backend, tenant: Tenant) -> None:
     await _add_vendors(backend, tenant, 60)
     other = await backend.tenant()
     await _add_vendors(backend, other, 60)
@@ -430,7 +430,7 @@ async def test_a_successor_reaches_the_same_result(backend: Backend, tenant: Ten
     assert all(abs(found[pair] - whole_[pair]) < 1e-6 for pair in found)
 
 
-async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tenant: Tenant) -> None:
+async def test_variants_queued_during_the_job_are_matched(backend: Backend, tenant: Tenant) -> None:
     late = _build_chair(B, "X", "white", title="Halden chair XR-2214")
 
     class AddingRecorder(PairRecorder):
@@ -444,7 +444,7 @@ async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tena
     assert len(recorder.pairs) == 1
 
 
-async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: Tenant) -> None:
+async def test_a_whole_catalogue_is_matched_again(backend: Backend, tenant: Tenant) -> None:
     """Weights are learned again, the pairs stay the same, and no item waits afterwards."""
     await _add_vendors(backend, tenant)
     first = await _read_probabilities(backend, tenant, await match_queued_variants(backend, tenant))

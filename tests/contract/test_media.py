@@ -81,7 +81,7 @@ async def _list_media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str
     return {item["url"]: item.get("id") for part in parts for item in part["media"]}
 
 
-async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_image_urls_of_products_and_variants_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second, third = _build_product("1", A, of_variant=[B]), _build_product("2"), _build_product("3", C)
     await add_products(uow, tenant, first, second, third)
     other = _build_product("4", A)
@@ -97,7 +97,7 @@ async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) 
         assert not await tx[MediaStore].list_media(SOURCE, builders.MOMENT + timedelta(seconds=1), None, 9)
 
 
-async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_registered_image_is_fetched_and_shown(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = _build_product("1", A, of_variant=[B]), _build_product("2", A)
     await add_products(uow, tenant, first, second)
     for _ in range(2):
@@ -160,7 +160,7 @@ async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) ->
         assert list((await _list_media(uow, tenant, product.id)).values()) == [one]
 
 
-async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_unreferenced_images_are_deleted(uow: UnitOfWork, tenant: Tenant) -> None:
     [_first, second] = await add_products(uow, tenant, _build_product("1", A), _build_product("2", A, B))
     await _register_images(uow, tenant)
     due = await _list_due(uow, tenant)
@@ -181,7 +181,7 @@ async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) 
         assert await tx[MediaStore].lock_by_content("late") is None
 
 
-async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_url_with_a_changed_image_is_updated(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add_products(uow, tenant, _build_product("1", A))
     await _register_images(uow, tenant)
     [address] = (await _list_due(uow, tenant)).values()
@@ -215,7 +215,7 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
     assert (await _list_due(uow, tenant)).keys() == {A}, "given up for now"
 
 
-async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_an_unreachable_host_fails_all_its_urls(uow: UnitOfWork, tenant: Tenant) -> None:
     """URLs wait according to their own failures, exhausted ones are given up, and other hosts are unaffected."""
     await add_products(uow, tenant, _build_product("1", A, B, C))
     await _register_images(uow, tenant)
@@ -239,7 +239,7 @@ async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant
         assert await tx[MediaStore].find_next_due(HOST) == tx.now + timedelta(minutes=20)
 
 
-async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_url_is_fetched_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
     await add_products(uow, tenant, _build_product("1", A))
     await _register_images(uow, tenant)
     [address] = (await _list_due(uow, tenant)).values()
@@ -254,7 +254,7 @@ async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tena
     assert (found.image, found.etag, found.last_modified, found.run, found.tries) == (image, '"1"', "Mon", "run_2", 0)
 
 
-async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> None:
+async def test_images_belong_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
     await add_products(backend.uow, tenant, _build_product("1", A))
     await _register_images(backend.uow, tenant)
     [address] = (await _list_due(backend.uow, tenant)).values()
@@ -284,7 +284,7 @@ async def test_a_locked_product_is_skipped(backend: Backend, tenant: Tenant) -> 
     ) == {A: image}
 
 
-async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_settled_image_entries_are_kept(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         entry = StoredObject(build_image_key(tenant, "aa", "1"), StoredKind.IMAGE, 30, tx.now)
         other = replace(entry, key=build_image_key(tenant, "aa", "2"))
@@ -301,7 +301,7 @@ async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, ten
         assert await tx[StorageLedger].count_used_bytes() == 0
 
 
-async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_renditions_are_created_and_deleted_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
     product = _build_product("1", A)
     await add_products(uow, tenant, product)
     await _register_images(uow, tenant)

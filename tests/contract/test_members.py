@@ -120,7 +120,7 @@ async def _expect_refusal(harness: MemberHarness, name: str, act: object, kind: 
             await act(tx)  # type: ignore[operator]
 
 
-async def test_managers_change_roles_and_only_owners_make_owners(harness: MemberHarness) -> None:
+async def test_managers_change_roles_and_only_owners_appoint_owners(harness: MemberHarness) -> None:
     people, change = harness.users, harness.members.change_role
     async with harness.begin_as("admin") as tx:
         changed = await change(tx, people["viewer"].id, "editor")
@@ -142,7 +142,7 @@ async def test_managers_change_roles_and_only_owners_make_owners(harness: Member
     }
 
 
-async def test_what_people_let_apps_do_ends_with_them(harness: MemberHarness) -> None:
+async def test_consents_end_with_the_membership(harness: MemberHarness) -> None:
     viewer, now = harness.users["viewer"], harness.backend.now()
     app = App("app_1" + viewer.id, "app_1" + viewer.id, AppKind.WEB, AppOrigin.REGISTERED, "Sync", ("https://a.example/",), SCOPES, now, now)  # fmt: skip
     await harness.backend.token_store.save_app(app)
@@ -165,7 +165,7 @@ async def test_what_people_let_apps_do_ends_with_them(harness: MemberHarness) ->
     assert back is None or back[0].revoked_at is not None, "who comes back gets no old sign-in back"
 
 
-async def test_an_owner_stays(harness: MemberHarness) -> None:
+async def test_the_last_owner_cannot_leave(harness: MemberHarness) -> None:
     owner = harness.users["owner"].id
     await _expect_refusal(harness, "owner", lambda tx: harness.members.change_role(tx, owner, "admin"), Conflict)
     await _expect_refusal(harness, "owner", harness.members.leave, Conflict)
@@ -175,7 +175,7 @@ async def test_an_owner_stays(harness: MemberHarness) -> None:
     assert "viewer" not in await harness.list_roles()
 
 
-async def test_two_owners_who_go_at_once_do_not_both(harness: MemberHarness) -> None:
+async def test_two_owners_cannot_leave_concurrently(harness: MemberHarness) -> None:
     await harness.add_member("owner", "second")
     people = harness.users
 
@@ -209,7 +209,7 @@ async def test_no_key_and_no_app_manages_members(harness: MemberHarness) -> None
                 await harness.keys.create(tx, NewKey("A key"))
 
 
-async def test_removing_a_member_ends_their_keys_in_both_modes(harness: MemberHarness) -> None:
+async def test_removing_a_member_revokes_their_keys_in_both_modes(harness: MemberHarness) -> None:
     secrets = []
     for livemode in (True, False):
         async with harness.begin_as("developer", livemode=livemode) as tx:
@@ -234,7 +234,7 @@ async def _authenticate(harness: MemberHarness, secret: str) -> Principal | None
         return None
 
 
-async def test_a_key_is_made_with_what_its_maker_may(harness: MemberHarness) -> None:
+async def test_a_key_is_created_within_the_scopes_of_its_creator(harness: MemberHarness) -> None:
     request = NewKey("  Sync   job ", restricted=True, networks=("203.0.113.7", "2001:db8::1/32"), days=30)
     async with harness.begin_as("developer", livemode=False) as tx:
         key, secret = await harness.keys.create(tx, request)
@@ -328,7 +328,7 @@ async def test_a_newcomer_accepts_by_the_mailed_link(harness: MemberHarness) -> 
     )
 
 
-async def test_an_invitation_is_for_its_address_alone(harness: MemberHarness) -> None:
+async def test_an_invitation_is_valid_for_its_address_only(harness: MemberHarness) -> None:
     made = await _send_invitation(harness, "owner", f"{new_id('usr')}@oak.example", "owner")
     other = await harness.backend.people.add(
         User(new_id("usr"), f"{new_id('usr')}@elm.example", "", None, builders.MOMENT)
@@ -357,7 +357,7 @@ async def test_an_existing_account_is_signed_in_to_and_never_set_up_again(
         assert (await harness.invitations.accept(tx, known, made)).user == known.id
 
 
-async def test_who_may_invite_whom(harness: MemberHarness) -> None:
+async def test_roles_limit_invitations(harness: MemberHarness) -> None:
     invite = harness.invitations.invite
     await _expect_refusal(harness, "developer", lambda tx: invite(tx, "a@oak.example", "viewer"), PermissionDenied)
     await _expect_refusal(harness, "admin", lambda tx: invite(tx, "a@oak.example", "owner"), PermissionDenied)
@@ -374,7 +374,7 @@ async def test_who_may_invite_whom(harness: MemberHarness) -> None:
     await _expect_refusal(harness, "owner", lambda tx: invite(tx, harness.users["viewer"].email, "viewer"), Conflict)
 
 
-async def test_invitations_end(harness: MemberHarness) -> None:
+async def test_invitations_expire_and_are_revoked(harness: MemberHarness) -> None:
     first, second = f"{new_id('usr')}@oak.example", f"{new_id('usr')}@oak.example"
     old = await _send_invitation(harness, "owner", first)
     secret = await harness.find_mailed_secret(first)
@@ -425,7 +425,7 @@ async def _create_invitation(harness: MemberHarness, email: str) -> tuple[Invita
         return await harness.invitations.invite(tx, email, "viewer")
 
 
-async def test_invitations_have_budgets(harness: MemberHarness) -> None:
+async def test_invitations_are_rate_limited(harness: MemberHarness) -> None:
     await harness.add_member("owner")
     for _ in range(3):
         await _create_invitation(harness, "bo@oak.example")
@@ -438,7 +438,7 @@ async def test_invitations_have_budgets(harness: MemberHarness) -> None:
         await _create_invitation(harness, "cy@oak.example")
 
 
-async def test_a_letter_has_no_free_text_of_the_inviter(harness: MemberHarness) -> None:
+async def test_an_invitation_email_contains_no_text_of_the_inviter(harness: MemberHarness) -> None:
     owner = await harness.add_member("owner")
     hostile = "Security notice: confirm at https://evil.example/x"
     await harness.backend.people.save(replace(owner, name=hostile))

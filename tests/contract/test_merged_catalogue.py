@@ -49,7 +49,7 @@ async def shop(uow: UnitOfWork, tenant: Tenant) -> MergedCatalogue:
     return made
 
 
-async def test_two_products_become_one_and_two_again(shop: MergedCatalogue) -> None:
+async def test_two_products_are_merged_and_unmerged(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red", brand="Ours")
     theirs = await shop.load_product(shop.sources[1], "B", "red", collection="Theirs")
     other = await shop.load_product(shop.sources[1], "C", "red")
@@ -84,7 +84,7 @@ async def test_two_products_become_one_and_two_again(shop: MergedCatalogue) -> N
         await shop.undo_merge(merge)
 
 
-async def test_it_is_found_by_what_each_source_calls_it(shop: MergedCatalogue) -> None:
+async def test_a_merged_product_is_found_by_the_words_of_each_source(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red")
     theirs = await shop.load_product(shop.sources[1], "B", "red")
     await shop.merge_variants(ours.variants[0], theirs.variants[0])
@@ -134,7 +134,7 @@ async def test_later_statements_of_a_source_are_merged(shop: MergedCatalogue) ->
     assert seen[ours.id]["variants"][0]["offers"][0]["price"] == 77
 
 
-async def test_a_version_an_event(shop: MergedCatalogue) -> None:
+async def test_each_version_has_one_event(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red")
     theirs = await shop.load_product(shop.sources[1], "B", "red")
     merge = await shop.merge_variants(ours.variants[0], theirs.variants[0])
@@ -147,7 +147,7 @@ async def test_a_version_an_event(shop: MergedCatalogue) -> None:
     assert json.loads(whole[ours.id])["version"] == 3  # created, a field more, a field less
 
 
-async def test_pairs_follow(shop: MergedCatalogue) -> None:
+async def test_pairs_follow_merges(shop: MergedCatalogue) -> None:
     a = (await shop.load_product(shop.sources[0], "A", "red")).variants[0]
     b = (await shop.load_product(shop.sources[1], "B", "red")).variants[0]
     c = (await shop.load_product(shop.sources[1], "C", "red")).variants[0]
@@ -168,7 +168,7 @@ async def test_pairs_follow(shop: MergedCatalogue) -> None:
         assert (await MERGING.reopen_pair(tx, pair.id)).status == PairStatus.OPEN
 
 
-async def test_a_later_merge_is_named(shop: MergedCatalogue) -> None:
+async def test_a_dependent_merge_is_named(shop: MergedCatalogue) -> None:
     a = (await shop.load_product(shop.sources[0], "A", "red")).variants[0]
     b = (await shop.load_product(shop.sources[1], "B", "red")).variants[0]
     c = (await shop.load_product(shop.sources[2], "C", "red")).variants[0]
@@ -182,12 +182,12 @@ async def test_a_later_merge_is_named(shop: MergedCatalogue) -> None:
 
 
 @pytest.mark.parametrize("seed", range(1))
-async def test_chains_of_merges_and_their_undoing(shop: MergedCatalogue, seed: int) -> None:
+async def test_random_merges_can_be_undone(shop: MergedCatalogue, seed: int) -> None:
     await run_random_merges(shop, random.Random(seed), steps=30)
 
 
 @pytest.mark.soak
-async def test_a_thousand_merges_and_undos(shop: MergedCatalogue) -> None:
+async def test_a_thousand_merges_can_be_undone(shop: MergedCatalogue) -> None:
     await run_random_merges(shop, random.Random(1000), steps=1000)
 
 
@@ -246,7 +246,7 @@ async def _check_consistency(shop: MergedCatalogue, before: dict[str, object]) -
     assert seen.keys() <= before.keys()
 
 
-async def test_pictures_of_what_is_merged(shop: MergedCatalogue) -> None:
+async def test_merged_products_have_the_images_of_both(shop: MergedCatalogue) -> None:
     url = "https://a.example/1.jpg"
     ours = await shop.load_product(shop.sources[0], "A", "red")
     theirs = await shop.load_product(shop.sources[1], "B", "red", media=[{"url": url}])
@@ -278,7 +278,7 @@ class EventValidator:
             self.types.append(event.type)
 
 
-async def test_every_event_is_as_described_and_none_is_missing(shop: MergedCatalogue) -> None:
+async def test_events_fit_their_schemas_and_none_is_missing(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red", "blue", brand="Ours")
     theirs = await shop.load_product(shop.sources[1], "B", "red", "blue", collection="Theirs")
     heard = EventValidator(shop.tenant)
@@ -316,7 +316,7 @@ async def test_every_source_keeps_its_own_codes(shop: MergedCatalogue) -> None:
         assert len(await shop.list_offers(**filter)) == 2, filter
 
 
-async def test_an_unchanged_statement_is_no_fresher(shop: MergedCatalogue) -> None:
+async def test_an_unchanged_statement_does_not_become_newer(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[1], "A", "red")
     another = await shop.create_source()
     theirs = await shop.load_product(another, "B", "red")
@@ -358,7 +358,7 @@ async def test_products_follow_variants_that_move(shop: MergedCatalogue) -> None
     assert len(seen[survivor.id]["variants"][0]["offers"]) == 2
 
 
-async def test_products_that_share_nothing_any_more_are_two_again(shop: MergedCatalogue) -> None:
+async def test_products_without_shared_variants_are_separated(shop: MergedCatalogue) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red", "blue")
     theirs = await shop.load_product(shop.sources[1], "B", "red", "green")
     await shop.merge_variants(ours.variants[0], theirs.variants[0])
@@ -368,7 +368,7 @@ async def test_products_that_share_nothing_any_more_are_two_again(shop: MergedCa
     assert all(product["variants"] for product in seen.values())
 
 
-async def test_source_priorities_may_change(shop: MergedCatalogue, backend: Backend) -> None:
+async def test_changed_source_priorities_are_applied(shop: MergedCatalogue, backend: Backend) -> None:
     ours = await shop.load_product(shop.sources[0], "A", "red")
     theirs = await shop.load_product(shop.sources[1], "B", "red")
     await shop.merge_variants(ours.variants[0], theirs.variants[0])

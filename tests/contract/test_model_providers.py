@@ -65,7 +65,7 @@ async def test_a_question_is_sent_as_documented(harness: ProviderHarness) -> Non
     assert harness.server.faults == [], "enumerations with null, bounds of lists"
 
 
-async def test_data_has_no_way_out_of_its_string(harness: ProviderHarness) -> None:
+async def test_data_cannot_escape_its_string(harness: ProviderHarness) -> None:
     await harness.generate_after(harness.server.make_reply({"colour": "red"}))
     [body] = harness.server.requests
     system = body["messages"][0]["content"] if harness.server.api == "openai" else body["system"]
@@ -75,7 +75,7 @@ async def test_data_has_no_way_out_of_its_string(harness: ProviderHarness) -> No
     assert json.dumps(body).count("You are free now") == 1
 
 
-async def test_the_named_model_is_used_at_its_price(harness: ProviderHarness) -> None:
+async def test_the_requested_model_is_used_at_its_price(harness: ProviderHarness) -> None:
     named = ModelPrompt("colours.pick", "Which?", {}, SCHEMA, model="large-1")
     answer = await harness.generate_after(harness.server.make_reply({"colour": "red"}, read=1, written=1), named)
     assert harness.server.requests[0]["model"] == "large-1" and answer.usage.cost_micros == 18
@@ -108,7 +108,7 @@ async def test_a_busy_provider_is_retried_later(
     assert failed.value.retry_after == (None if after is None else timedelta(seconds=after))
 
 
-async def test_a_date_to_come_back_at(harness: ProviderHarness) -> None:
+async def test_a_retry_after_date_is_respected(harness: ProviderHarness) -> None:
     at = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
     with pytest.raises(ModelUnavailable) as failed:
         await harness.generate_after(Reply(503, b"", {"Retry-After": at}))
@@ -130,14 +130,14 @@ async def test_a_refused_question_is_not_repeated(
     assert KEY not in str(refused.value) and len(harness.server.requests) == 1
 
 
-async def test_a_model_that_would_rather_not(harness: ProviderHarness) -> None:
+async def test_a_refusal_by_the_model_is_reported(harness: ProviderHarness) -> None:
     with pytest.raises(ModelRefused, match="against my rules") as refused:
         await harness.generate_after(harness.server.make_refusal("That is against my rules. " + "x" * 5000))
     assert len(str(refused.value)) <= 300
     assert refused.value.usage == ModelUsage("small-1-2026-08-07", 812, 57, 317)
 
 
-async def test_an_answer_that_was_cut_off_is_none_and_costs(harness: ProviderHarness) -> None:
+async def test_a_truncated_answer_is_discarded_and_charged(harness: ProviderHarness) -> None:
     with pytest.raises(ModelRefused, match="truncated") as refused:
         await harness.generate_after(harness.server.make_truncated_reply())
     assert refused.value.usage is not None and refused.value.usage.output_tokens == 4000
@@ -155,9 +155,7 @@ JUNK = {
 
 
 @pytest.mark.parametrize("name", JUNK)
-async def test_junk_is_refused_and_counts_as_the_most_that_it_can_have_cost(
-    harness: ProviderHarness, name: str
-) -> None:
+async def test_invalid_responses_are_refused_and_charged_at_maximum_cost(harness: ProviderHarness, name: str) -> None:
     most = harness.create_models().estimate_max_usage(QUESTION)
     started = time.monotonic()
     with pytest.raises(ModelRefused) as refused:
@@ -165,7 +163,7 @@ async def test_junk_is_refused_and_counts_as_the_most_that_it_can_have_cost(
     assert refused.value.usage == most and time.monotonic() - started < 1.5
 
 
-async def test_an_answer_without_end_is_cut_off(harness: ProviderHarness) -> None:
+async def test_an_endless_response_is_aborted(harness: ProviderHarness) -> None:
     started = time.monotonic()
     with pytest.raises(ModelRefused, match="too large") as refused:
         await harness.generate_after(Reply(body=b"x" * 4096, chunked=True))
@@ -174,7 +172,7 @@ async def test_an_answer_without_end_is_cut_off(harness: ProviderHarness) -> Non
     )
 
 
-async def test_a_schema_with_more_than_strict_answers_know_is_put_in_their_words(harness: ProviderHarness) -> None:
+async def test_an_unsupported_schema_is_translated_for_strict_answers(harness: ProviderHarness) -> None:
     named = {"type": "string", "minLength": 2, "maxLength": 5, "examples": ["oak"]}
     both = {"anyOf": [{"type": "integer", "minimum": 1}, {"enum": [None, "many"]}]}
     listed = {"type": "array", "items": {"type": "object", "properties": {"name": named}}, "uniqueItems": True}
@@ -188,7 +186,7 @@ async def test_a_schema_with_more_than_strict_answers_know_is_put_in_their_words
         await harness.generate_after(harness.server.make_reply({"name": "o", "count": 1, "list": []}), question)
 
 
-async def test_a_packed_answer_is_not_unpacked(harness: ProviderHarness) -> None:
+async def test_a_compressed_response_is_not_decompressed(harness: ProviderHarness) -> None:
     packed = gzip.compress(b" " * 5_000_000)
     with pytest.raises(ModelRefused, match="compressed"):
         await harness.generate_after(Reply(body=packed, headers={"Content-Encoding": "gzip"}))
@@ -196,7 +194,7 @@ async def test_a_packed_answer_is_not_unpacked(harness: ProviderHarness) -> None
 
 @pytest.mark.parametrize("usage", [{}, {"usage": {}}, {"usage": {"prompt_tokens": -5, "input_tokens": "many"}},
                                    {"usage": {"prompt_tokens": True, "input_tokens": 1e3, "completion_tokens": 10**12, "output_tokens": 10**12}}])  # fmt: skip
-async def test_tokens_that_cannot_be_believed_count_as_the_most(harness: ProviderHarness, usage: Any) -> None:
+async def test_implausible_token_counts_are_charged_at_the_maximum(harness: ProviderHarness, usage: Any) -> None:
     reply = harness.server.make_reply({"colour": "red"})
     body = {name: value for name, value in json.loads(reply.body).items() if name != "usage"} | usage
     answer = await harness.generate_after(Reply(body=json.dumps(body).encode()))
@@ -204,25 +202,25 @@ async def test_tokens_that_cannot_be_believed_count_as_the_most(harness: Provide
     assert (answer.usage.input_tokens, answer.usage.cost_micros) == (most.input_tokens, most.cost_micros)
 
 
-async def test_a_name_that_cannot_be_kept_is_replaced(harness: ProviderHarness) -> None:
+async def test_an_invalid_model_name_is_replaced(harness: ProviderHarness) -> None:
     answer = await harness.generate_after(harness.server.make_reply({"colour": "red"}, model="\x00" + "x" * 500))
     assert answer.usage.model == "small-1"
 
 
 @pytest.mark.parametrize("reply", [Reply(wait=20), Reply(body=b"x" * 5000, torn=True)], ids=["hangs", "torn"])
-async def test_no_whole_answer_may_have_cost(harness: ProviderHarness, reply: Reply) -> None:
+async def test_an_incomplete_response_is_charged(harness: ProviderHarness, reply: Reply) -> None:
     with pytest.raises(ModelUnavailable) as failed:
         await harness.generate_after(reply)
     assert failed.value.usage == harness.create_models().estimate_max_usage(QUESTION)
 
 
-async def test_nobody_there_costs_nothing(harness: ProviderHarness) -> None:
+async def test_an_unreachable_provider_costs_nothing(harness: ProviderHarness) -> None:
     with pytest.raises(ModelUnavailable) as failed:
         await harness.create_models(url="http://127.0.0.1:9").generate(QUESTION)
     assert failed.value.usage is None
 
 
-async def test_the_key_is_shown_nowhere(harness: ProviderHarness, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_key_is_never_exposed(harness: ProviderHarness, caplog: pytest.LogCaptureFixture) -> None:
     wrong = "sk-wrong-0123456789"
     with caplog.at_level(logging.DEBUG), pytest.raises(ModelAccessRefused) as refused:
         await harness.create_models(key=wrong).generate(QUESTION)
@@ -240,7 +238,7 @@ async def test_a_question_that_is_too_large_is_not_sent(harness: ProviderHarness
     assert harness.server.requests == []
 
 
-async def test_many_questions_at_once_over_kept_connections(harness: ProviderHarness) -> None:
+async def test_concurrent_questions_reuse_connections(harness: ProviderHarness) -> None:
     harness.server.answer = lambda _: harness.server.make_reply({"colour": "blue"})
     models = harness.create_models()
     answers = await asyncio.gather(*(models.generate(QUESTION) for _ in range(30)))

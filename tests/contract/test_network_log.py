@@ -57,7 +57,7 @@ async def publish_events(backend: Backend, owner: Tenant, catalogue: str, count:
     return await append_events(backend, owner, count, catalogue=catalogue, is_published=True, **changes)
 
 
-async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
+async def test_publishing_catalogues_are_listed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
     sandbox = Tenant(owner.org, False)
     await append_events(backend, tenant, catalogue=new_id("cat"))
     await publish_events(backend, owner, new_id("cat"), 2)
@@ -69,7 +69,7 @@ async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) ->
     assert await backend.network.list_publishers([]) == {}
 
 
-async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, owner: Tenant) -> None:
+async def test_published_events_keep_the_owners_order(backend: Backend, owner: Tenant) -> None:
     catalogue = new_id("cat")
     first = await publish_events(backend, owner, catalogue, 3)
     await append_events(backend, owner, 2, catalogue=catalogue)
@@ -81,7 +81,7 @@ async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, o
     assert await backend.network.read_published(owner, BEGINNING.with_position(7), 100) == []
 
 
-async def test_copies_are_what_they_are_copies_of(
+async def test_copied_events_equal_the_originals(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue = new_id("cat")
@@ -103,7 +103,7 @@ async def test_copies_are_what_they_are_copies_of(
     )
 
 
-async def test_each_owners_events_come_once_in_their_order(
+async def test_each_owners_events_are_copied_once_in_order(
     backend: Backend, tenant: Tenant, network_end: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Applies to any transaction sizes of the relay and to interleaved events of others."""
@@ -134,7 +134,7 @@ async def test_positions_of_the_networks_log_have_no_gaps(
     assert (await query_bounds(backend, NETWORK)).last == network_end.position + 5
 
 
-async def test_two_relays_at_once_copy_nothing_twice(
+async def test_concurrent_relays_copy_nothing_twice(
     backend: Backend, tenant: Tenant, network_end: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A former leader may continue for a moment after the next one has begun."""
@@ -152,7 +152,7 @@ async def test_two_relays_at_once_copy_nothing_twice(
     assert len(found) == 90
 
 
-async def test_a_checkpoint_is_moved_from_where_it_was_alone(
+async def test_a_checkpoint_is_moved_from_its_stored_position_only(
     backend: Backend, owner: Tenant, network_end: LogPosition
 ) -> None:
     await publish_events(backend, owner, new_id("cat"), 4)
@@ -175,7 +175,7 @@ async def test_a_checkpoint_is_moved_from_where_it_was_alone(
     assert (await query_bounds(backend, NETWORK)).last == network_end.position + 4
 
 
-async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
+async def test_nothing_is_copied_if_any_checkpoint_was_moved(
     backend: Backend, owner: Tenant, network_end: LogPosition
 ) -> None:
     other = await backend.tenant()
@@ -191,7 +191,7 @@ async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
     assert owner not in await backend.network.load_checkpoints(True)
 
 
-async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that_was_noticed(
+async def test_a_restored_publisher_is_followed_from_its_new_epoch(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """Events published before stay published, lost events are not withdrawn, and new ones are copied once."""
@@ -211,7 +211,7 @@ async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that
     assert (await backend.network.load_checkpoints(True))[owner] == LogPosition(bounds.epoch, 8)
 
 
-async def test_a_relay_that_runs_copies_what_is_committed(
+async def test_a_running_relay_copies_committed_events(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """A notification alone triggers the copy, without a sweep."""
@@ -241,7 +241,7 @@ async def test_a_relay_notifies_followers(backend: Backend, owner: Tenant) -> No
                 heard |= listener.take_signals().signals
 
 
-async def test_a_holder_sees_what_its_licences_cover(
+async def test_a_holder_reads_the_events_that_its_licences_cover(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue, second, closed = new_id("cat"), new_id("cat"), new_id("cat")
@@ -282,7 +282,7 @@ async def test_a_holder_sees_what_its_licences_cover(
     assert list_ids(await backend.events.get_at(view, positions)) == last
 
 
-async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
+async def test_licensed_holders_are_listed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
     """Other tests may have granted licences to all organisations."""
     others, catalogue = [await backend.tenant() for _ in range(2)], new_id("cat")
     sandbox = Tenant(tenant.org, False)
@@ -300,7 +300,7 @@ async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) 
 
 
 @pytest.mark.parametrize("licences", [10, 10_000])
-async def test_the_number_of_licences_changes_nothing(
+async def test_the_number_of_licences_does_not_change_the_result(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition, licences: int
 ) -> None:
     catalogues = [new_id("cat") for _ in range(10)]
@@ -333,7 +333,7 @@ async def _add_licences(backend: Backend, owner: Tenant, holder: Tenant, count: 
         )
 
 
-async def test_a_licence_that_is_granted_opens_what_is_still_to_come(
+async def test_a_new_licence_covers_later_events(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue = new_id("cat")
@@ -347,7 +347,7 @@ async def test_a_licence_that_is_granted_opens_what_is_still_to_come(
     assert list_ids(await read_network(backend, tenant, reached)) == made
 
 
-async def test_the_networks_log_may_go_back_in_time_too(
+async def test_a_restored_network_log_expires_cursors(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     catalogue = new_id("cat")
@@ -361,7 +361,7 @@ async def test_the_networks_log_may_go_back_in_time_too(
     assert len(await read_network(backend, tenant, network_end)) == 1
 
 
-async def test_losses_are_reported_also_behind_events_that_are_not_visible(
+async def test_losses_after_invisible_events_are_reported(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """The log ends at the same position as before; only the time shows that the event is a different one."""
@@ -381,7 +381,7 @@ async def test_losses_are_reported_also_behind_events_that_are_not_visible(
         await backend.events.read_page(LogView.network(tenant), page.position, END, 10, ALL)
 
 
-async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
+async def test_a_long_log_with_few_visible_events_is_read_completely(
     backend: Backend, tenant: Tenant, owner: Tenant, network_end: LogPosition
 ) -> None:
     """The log is longer than one scan."""

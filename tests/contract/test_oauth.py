@@ -66,7 +66,7 @@ def _build_token(backend: Backend, family: TokenFamily, kind: TokenKind = TokenK
     return replace(Token(digest, family.id, kind, SCOPES, Audience.API, now, now + HOUR), **changes)  # type: ignore[arg-type]
 
 
-async def test_apps_are_their_organisations(backend: Backend) -> None:
+async def test_apps_belong_to_their_organisation(backend: Backend) -> None:
     org, other = (await backend.organisation()).id, (await backend.organisation()).id
     app, machine = _build_app(org), _build_app(org, kind=AppKind.MACHINE, redirect_uris=(), digest=None, home=None)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
@@ -86,7 +86,7 @@ async def test_apps_are_their_organisations(backend: Backend) -> None:
     assert await backend.token_store.find_app(machine.id) is None
 
 
-async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Backend) -> None:
+async def test_apps_without_an_organisation_are_stored_under_their_url(backend: Backend) -> None:
     url = f"https://{new_id('app').replace('_', '').lower()}.example/app.json"
     first = _build_app(None, client_id=url, kind=AppKind.NATIVE, origin=AppOrigin.DOCUMENT, digest=None, last4=None,
                  fresh_until=builders.MOMENT)  # fmt: skip
@@ -99,7 +99,7 @@ async def test_what_no_organisation_made_is_kept_under_its_own_name(backend: Bac
     assert await backend.token_store.find_app(first.id) is None, "it is known by the URL"
 
 
-async def test_one_grant_is_in_force(backend: Backend) -> None:
+async def test_one_consent_is_in_force(backend: Backend) -> None:
     app, consent = await _add_consent(backend)
     async with backend.uow.begin(Tenant(consent.org, True), builders.CALL) as tx:
         grant = await tx[AppStore].find_consent(app.id, consent.user)
@@ -128,7 +128,7 @@ async def test_a_code_is_used_once(backend: Backend) -> None:
     assert kept is not None and kept.used_at is not None
 
 
-async def test_a_refresh_token_has_one_line_of_successors(backend: Backend) -> None:
+async def test_a_refresh_token_has_one_successor(backend: Backend) -> None:
     app, consent = await _add_consent(backend)
     family = _build_family(backend, app, consent)
     first = _build_token(backend, family, TokenKind.REFRESH)
@@ -165,7 +165,7 @@ async def test_a_refresh_token_has_one_line_of_successors(backend: Backend) -> N
     assert over is not None and over.family.ended == "reuse" and not over.is_active(backend.now())
 
 
-async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> None:
+async def test_a_token_has_the_members_current_permissions(backend: Backend) -> None:
     app, consent = await _add_consent(backend)
     family = _build_family(backend, app, consent)
     token, refresh = _build_token(backend, family), _build_token(backend, family, TokenKind.REFRESH)
@@ -186,7 +186,7 @@ async def test_a_token_proves_what_the_member_may_do_now(backend: Backend) -> No
     assert (await backend.token_proofs.find_tokens([token.digest]))[token.digest][0].revoked_at is not None
 
 
-async def test_a_machine_app_proves_itself(backend: Backend) -> None:
+async def test_a_machine_app_authenticates_itself(backend: Backend) -> None:
     org = (await backend.organisation()).id
     app = _build_app(org, kind=AppKind.MACHINE, redirect_uris=())
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
@@ -202,7 +202,7 @@ async def test_a_machine_app_proves_itself(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("what", ["grant", "app", "nobody"])
-async def test_what_a_token_depends_on_may_be_removed(backend: Backend, what: str) -> None:
+async def test_a_token_ends_with_its_app_consent_or_member(backend: Backend, what: str) -> None:
     app, consent = await _add_consent(backend)
     if what == "nobody":
         consent = replace(consent, user=new_id("usr"))
@@ -240,7 +240,7 @@ async def test_a_device_waits_for_one_decision(backend: Backend) -> None:
     assert not await backend.token_store.redeem_device(agreed, family, [], now)
 
 
-async def test_what_is_over_is_deleted(backend: Backend) -> None:
+async def test_expired_tokens_are_deleted(backend: Backend) -> None:
     app, consent = await _add_consent(backend)
     now = backend.now()
     old = _build_family(backend, app, consent, expires_at=now - HOUR)

@@ -102,7 +102,7 @@ async def read_content(objects: ObjectStore, key: str) -> bytes:
     return b"".join([chunk async for chunk in objects.read(key)])
 
 
-async def test_what_is_put_is_read_back(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_stored_objects_are_read_back(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     data = os.urandom(700_001)
     await objects.put_file("snapshots/ab/cdef", file(data))
     assert await read_content(objects, "snapshots/ab/cdef") == data
@@ -110,7 +110,7 @@ async def test_what_is_put_is_read_back(objects: ObjectStore, file: Callable[[by
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (700_001,), (5 << 20, 1, 4 << 20, 3 << 20)])
-async def test_what_is_streamed_is_read_back(objects: ObjectStore, sizes: tuple[int, ...]) -> None:
+async def test_streamed_objects_are_read_back(objects: ObjectStore, sizes: tuple[int, ...]) -> None:
     pieces = [os.urandom(size) for size in sizes]
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -121,7 +121,7 @@ async def test_what_is_streamed_is_read_back(objects: ObjectStore, sizes: tuple[
     assert await read_content(objects, "exports/ab/cdef") == b"".join(pieces)
 
 
-async def test_a_stream_that_breaks_leaves_nothing(objects: ObjectStore) -> None:
+async def test_an_interrupted_stream_stores_nothing(objects: ObjectStore) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield os.urandom(9 << 20)
         raise ZeroDivisionError
@@ -132,14 +132,14 @@ async def test_a_stream_that_breaks_leaves_nothing(objects: ObjectStore) -> None
         await objects.get_size("exports/ab/cdef")
 
 
-async def test_large_objects_come_in_chunks(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_large_objects_are_read_in_chunks(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("large", file(bytes(12 * 2**20)))
     sizes = [len(chunk) async for chunk in objects.read("large")]
     assert sum(sizes) == 12 * 2**20
     assert max(sizes) <= 11 * 2**20
 
 
-async def test_an_empty_object(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_an_empty_object_is_stored(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("empty", file(b""))
     assert await read_content(objects, "empty") == b""
     assert await objects.get_size("empty") == 0
@@ -151,14 +151,14 @@ async def test_a_key_is_replaced(objects: ObjectStore, file: Callable[[bytes], P
     assert await read_content(objects, "a") == b"new"
 
 
-async def test_a_key_may_continue_another(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_a_key_can_extend_another(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("a", file(b"1"))
     await objects.put_file("a/b.csv", file(b"2"))
     await objects.put_file("a/b.csv/c", file(b"3"))
     assert [await read_content(objects, key) for key in ("a", "a/b.csv", "a/b.csv/c")] == [b"1", b"2", b"3"]
 
 
-async def test_unknown_keys(objects: ObjectStore) -> None:
+async def test_unknown_keys_are_reported(objects: ObjectStore) -> None:
     with pytest.raises(ObjectMissing):
         await objects.get_size("none")
     with pytest.raises(ObjectMissing):
@@ -166,7 +166,7 @@ async def test_unknown_keys(objects: ObjectStore) -> None:
     await objects.delete("none")
 
 
-async def test_deleting(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_objects_are_deleted(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("gone", file(b"x"))
     await objects.delete("gone")
     with pytest.raises(ObjectMissing):
@@ -189,7 +189,7 @@ async def list_by_key(objects: ObjectStore, prefix: str) -> dict[str, ObjectInfo
     return {info.key: info for info in found}
 
 
-async def test_lists_what_is_there(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_lists_stored_objects(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     began = datetime.now(UTC) - timedelta(seconds=2)
     keys = {f"snapshots/org_{number % 3}/live/{number}" for number in range(7)} | {"uploads/org_1/live/1", "snapshots"}
     for key in keys:
@@ -204,14 +204,14 @@ async def test_lists_what_is_there(objects: ObjectStore, file: Callable[[bytes],
     assert "snapshots/org_1/live/1" not in await list_by_key(objects, "snapshots/")
 
 
-async def test_lists_more_than_a_page(objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path) -> None:
+async def test_lists_several_pages(objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path) -> None:
     one = file(b"x")
     for start in range(0, 1030, 103):
         await asyncio.gather(*(objects.put_file(f"snapshots/o/live/{start + n}", one) for n in range(103)))
     assert len(await list_by_key(objects, "snapshots/")) == 1030
 
 
-async def test_nothing_to_tidy(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_cleanup_of_an_empty_store_does_nothing(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("snapshots/o/live/1", file(b"x"))
     assert await objects.delete_temporary_files(timedelta(days=1)) == 0
     assert await read_content(objects, "snapshots/o/live/1") == b"x"
@@ -260,7 +260,7 @@ def send_request(method: str, url: str, data: bytes | None = None, **headers: st
         return error.code, error.read(), {}
 
 
-async def test_put_and_get_by_links(open_objects: StoreFactory) -> None:
+async def test_links_permit_put_and_get(open_objects: StoreFactory) -> None:
     async with serve_objects(open_objects) as objects:
         put = await objects.sign_put("in/1.csv", content_type="text/csv", max_bytes=100, expires_at=compute_expiry())
         assert put.headers == {"Content-Type": "text/csv"}
@@ -279,7 +279,7 @@ async def test_put_and_get_by_links(open_objects: StoreFactory) -> None:
 
 
 @pytest.mark.parametrize("open_objects", ("memory", "files"), indirect=True)
-async def test_own_links_keep_their_limits(open_objects: StoreFactory) -> None:
+async def test_links_enforce_their_limits(open_objects: StoreFactory) -> None:
     async with serve_objects(open_objects) as objects:
         put = await objects.sign_put("in/2", content_type="text/csv", max_bytes=10, expires_at=compute_expiry())
         get = await objects.sign_get("in/2", filename="x", expires_at=compute_expiry())
@@ -330,7 +330,7 @@ async def test_no_part_of_a_link_can_be_changed(files: FileObjects, name: str) -
         )
 
 
-async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path: Path) -> None:
+async def test_partial_writes_are_invisible_and_removed(files: FileObjects, tmp_path: Path) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"half"
         raise ConnectionResetError
@@ -347,7 +347,7 @@ async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path
     assert not list((tmp_path / "objects" / ".fresh").iterdir())
 
 
-async def test_tidying_removes_what_killed_writers_left(files: FileObjects, tmp_path: Path) -> None:
+async def test_cleanup_removes_files_of_killed_writers(files: FileObjects, tmp_path: Path) -> None:
     stale = tmp_path / "objects" / ".fresh" / "stale"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"x")
@@ -356,9 +356,7 @@ async def test_tidying_removes_what_killed_writers_left(files: FileObjects, tmp_
     assert not stale.exists()
 
 
-async def test_tidying_removes_folders_that_are_empty(
-    files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]
-) -> None:
+async def test_cleanup_removes_empty_folders(files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]) -> None:
     for key in ("snapshots/org_1/live/a", "snapshots/org_2/live/b", "uploads/org_1/live/c"):
         await files.put_file(key, file(b"x"))
     await files.delete("snapshots/org_1/live/a")
@@ -371,9 +369,7 @@ async def test_tidying_removes_folders_that_are_empty(
     )
 
 
-async def test_writing_while_folders_are_tidied_away(
-    files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]
-) -> None:
+async def test_writes_during_cleanup_succeed(files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]) -> None:
     one, done = file(b"x"), asyncio.Event()
 
     async def tidy() -> None:
@@ -395,7 +391,7 @@ async def test_writing_while_folders_are_tidied_away(
 # S3 only
 
 
-async def test_uploads_in_parts_that_never_ended_are_aborted(s3_endpoint: str) -> None:
+async def test_incomplete_multipart_uploads_are_aborted(s3_endpoint: str) -> None:
     prefix = secrets.token_hex(4)
     credentials = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "secret+/example"}
     client = boto3.client("s3", endpoint_url=s3_endpoint, region_name="eu-west-1", **credentials)
@@ -457,7 +453,7 @@ async def test_links_are_signed_as_the_reference_client_signs_them(
     assert dict(parse_qsl(urlsplit(ours).query)) == dict(parse_qsl(urlsplit(request.url).query))
 
 
-async def test_links_when_the_client_finds_its_credentials_itself(
+async def test_links_are_signed_with_discovered_credentials(
     s3_endpoint: str, monkeypatch: pytest.MonkeyPatch, file: Callable[[bytes], Path]
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
@@ -469,7 +465,7 @@ async def test_links_when_the_client_finds_its_credentials_itself(
     assert (await asyncio.to_thread(send_request, "GET", url))[1] == b"told"
 
 
-async def test_addresses() -> None:
+async def test_store_addresses_are_parsed() -> None:
     env = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "hidden"}
     address = parse_bucket_address("s3://bucket/some/prefix/", env)
     assert (address.bucket, address.prefix, address.region) == ("bucket", "some/prefix", "eu-central-1")

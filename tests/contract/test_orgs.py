@@ -24,7 +24,7 @@ def _build_member(org: str, email: str, **changes: str) -> Member:
     return Member(org=org, email=email, created_at=builders.MOMENT, **fields)
 
 
-async def test_own_organisation(backend: Backend) -> None:
+async def test_the_own_organisation_is_read(backend: Backend) -> None:
     org = await backend.organisation(name="Möbelhaus Ø", kind="vendor")
     await backend.organisation()
     for livemode in (True, False):
@@ -32,7 +32,7 @@ async def test_own_organisation(backend: Backend) -> None:
             assert await tx[OrgStore].get_organisation() == org
 
 
-async def test_another_name_and_version(backend: Backend) -> None:
+async def test_name_and_version_are_changed(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     for version in ("2026-10-04", None):
         async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
@@ -42,7 +42,7 @@ async def test_another_name_and_version(backend: Backend) -> None:
     assert await backend.registry.find(other.id) == other
 
 
-async def test_found_by_id_or_unique_name(backend: Backend) -> None:
+async def test_organisations_are_found_by_id_or_unique_name(backend: Backend) -> None:
     name, doubled = f"Name {new_id('org')}", f"Doubled {new_id('org')}"
     org = await backend.organisation(name=name)
     for _ in range(2):
@@ -54,7 +54,7 @@ async def test_found_by_id_or_unique_name(backend: Backend) -> None:
     assert await backend.registry.find("nobody") is None
 
 
-async def test_named_ones_and_every_one(backend: Backend) -> None:
+async def test_organisations_are_listed_by_name(backend: Backend) -> None:
     name = f"Twice {new_id('org')}"
     first, second = await backend.organisation(name=name), await backend.organisation(name=name)
     assert await backend.registry.list_by_name(name) == [first, second]
@@ -63,7 +63,7 @@ async def test_named_ones_and_every_one(backend: Backend) -> None:
     assert [org for org in everybody if org.name == name] == [first, second]
 
 
-async def test_another_plan(backend: Backend) -> None:
+async def test_the_plan_is_changed(backend: Backend) -> None:
     org = await backend.organisation()
     async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:
         plan = next(plan for plan in await tx[OrgStore].list_plans() if plan != org.plan)
@@ -75,7 +75,7 @@ async def test_another_plan(backend: Backend) -> None:
         assert (await tx[OrgStore].get_organisation()).plan == plan
 
 
-async def test_plans(backend: Backend) -> None:
+async def test_plans_are_stored(backend: Backend) -> None:
     org = await backend.organisation()
     assert await backend.registry.find_plan(org.plan.code) == org.plan
     assert await backend.registry.find_plan("no such plan") is None
@@ -88,7 +88,7 @@ async def test_plans(backend: Backend) -> None:
     assert [plan.monthly for plan in shipped] == sorted(plan.monthly for plan in shipped)
 
 
-async def test_members_by_address(backend: Backend) -> None:
+async def test_members_are_found_by_address(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     member = _build_member(org.id, "Anna.Öst@Fjord.example")
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
@@ -103,7 +103,7 @@ async def test_members_by_address(backend: Backend) -> None:
         await tx[OrgStore].add_member(_build_member(other.id, member.email, user=member.user))
 
 
-async def test_organisations_of_a_user(backend: Backend) -> None:
+async def test_organisations_of_a_user_are_listed(backend: Backend) -> None:
     user = new_id("usr")
     orgs = [await backend.organisation() for _ in range(5)]
     for org in orgs:
@@ -156,7 +156,7 @@ def _build_invitation(backend: Backend, org: str, **changes: object) -> Invitati
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> None:
+async def test_an_invitation_is_open_until_it_is_decided(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     tenant, now = Tenant(org.id, True), backend.now()
     made = [_build_invitation(backend, org.id) for _ in range(3)]
@@ -187,7 +187,7 @@ async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> No
     assert await backend.memberships.find_invitation(b"unknown") is None
 
 
-async def test_invitations_long_over_are_forgotten(backend: Backend) -> None:
+async def test_long_expired_invitations_are_deleted(backend: Backend) -> None:
     org, now = await backend.organisation(), backend.now()
     day = timedelta(days=1)
     gone = [_build_invitation(backend, org.id, expires_at=now - 3 * day), _build_invitation(backend, org.id)]

@@ -60,7 +60,7 @@ def harness(backend: Backend) -> OutboxHarness:
     return OutboxHarness(backend, clock, post, OutgoingMail(backend.outbox, VAULT, clock, post))
 
 
-async def test_a_message_is_sealed_sent_once_and_emptied(harness: OutboxHarness) -> None:
+async def test_a_message_is_encrypted_sent_once_and_emptied(harness: OutboxHarness) -> None:
     message = await harness.mail.add_message("ingrid@fjord.example", "Set\r\nBcc: all", LINK, "set_password")
     kept = await harness.load_message(message)
     assert kept == message and b"svc_link" not in kept.sealed and harness.mail.decrypt_text(kept) == LINK
@@ -72,7 +72,7 @@ async def test_a_message_is_sealed_sent_once_and_emptied(harness: OutboxHarness)
     assert harness.mail.decrypt_text(sent) == ""
 
 
-async def test_it_is_tried_again_with_longer_and_longer_pauses(harness: OutboxHarness) -> None:
+async def test_sending_is_retried_with_increasing_delays(harness: OutboxHarness) -> None:
     message = await harness.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
     harness.mailer.failure = MailUnsent("The mail server returned 451.")
     pauses = []
@@ -88,7 +88,7 @@ async def test_it_is_tried_again_with_longer_and_longer_pauses(harness: OutboxHa
     assert len(harness.mailer.list_sent(message)) == 1 and (await harness.load_message(message)).failure == ""
 
 
-async def test_what_is_refused_for_good_or_too_old_is_given_up(harness: OutboxHarness) -> None:
+async def test_refused_and_expired_messages_are_given_up(harness: OutboxHarness) -> None:
     refused = await harness.mail.add_message("nobody@fjord.example", "A", "B", "invitation")
     harness.mailer.failure = MailRefused("The mail server returned 550.")
     await harness.mail.send_due()
@@ -100,7 +100,7 @@ async def test_what_is_refused_for_good_or_too_old_is_given_up(harness: OutboxHa
     assert given_up.next_at is None and given_up.sent_at is None and given_up.failure == "The mail server returned 550."
 
 
-async def test_who_claims_a_message_has_it_alone(harness: OutboxHarness) -> None:
+async def test_a_message_is_claimed_by_one_sender(harness: OutboxHarness) -> None:
     message, now = await harness.mail.add_message("a@fjord.example", "A", "B", "invitation"), harness.clock.now()
     outbox, until, early = harness.backend.outbox, now + timedelta(minutes=5), now - timedelta(days=1)
     first = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
@@ -109,7 +109,7 @@ async def test_who_claims_a_message_has_it_alone(harness: OutboxHarness) -> None
     assert message.id in [one.id for one in await outbox.claim_due(until, until, early, 1000)]
 
 
-async def test_without_a_server_it_stays_for_the_operator(harness: OutboxHarness) -> None:
+async def test_a_message_stays_in_the_outbox_without_a_mail_server(harness: OutboxHarness) -> None:
     mail = OutgoingMail(harness.backend.outbox, VAULT, harness.clock)
     message = await mail.add_message("ingrid@fjord.example", "A", LINK, "set_password")
     assert await mail.send_due() == 0 and not mail.sends_messages

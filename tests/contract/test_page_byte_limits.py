@@ -28,7 +28,7 @@ async def _fill_log(backend: Backend, tenant: Tenant, catalogue: str | None = No
 
 
 @pytest.mark.parametrize("of_network", [False, True])
-async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of_network: bool) -> None:
+async def test_pages_end_at_the_byte_limit_and_continue(backend: Backend, tenant: Tenant, of_network: bool) -> None:
     view, start = LogView.own(tenant), BEGINNING
     if of_network:
         owner, catalogue, view = await backend.tenant(), new_id("cat"), LogView.network(tenant)
@@ -48,7 +48,7 @@ async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of
     assert len((await backend.events.read_page(view, start, END, 100, ALL, max_bytes=1)).events) == 1
 
 
-async def test_spliced_pages_end_where_the_others_do(backend: Backend, tenant: Tenant) -> None:
+async def test_spliced_pages_end_at_the_same_events(backend: Backend, tenant: Tenant) -> None:
     await _fill_log(backend, tenant)
     page = await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 100, FEED)
     splice = await backend.events.read_joined(tenant, BEGINNING, END, 100, FEED)
@@ -60,7 +60,7 @@ async def test_spliced_pages_end_where_the_others_do(backend: Backend, tenant: T
     assert rest.caught_up
 
 
-async def test_the_newest_end_by_bytes(backend: Backend, tenant: Tenant) -> None:
+async def test_the_newest_events_end_at_the_byte_limit(backend: Backend, tenant: Tenant) -> None:
     made = await _fill_log(backend, tenant)
     found = await backend.events.read_recent(LogView.own(tenant), EVERYTHING, 100, FEED)
     assert sum_body_bytes(found.events) < CHANGES_BYTES + EVENT_BYTES

@@ -73,7 +73,7 @@ async def load_variants(shop: MergedCatalogue) -> tuple[Variant, Variant, Varian
     return a, b, c
 
 
-async def test_a_likely_pair_is_offered_with_its_evidence(shop: MergedCatalogue) -> None:
+async def test_a_likely_pair_is_stored_with_its_evidence(shop: MergedCatalogue) -> None:
     a, b, _ = await load_variants(shop)
     found = await store_scores(shop, build_scored_pair(shop, a, b, 0.9))
     pair = found[build_pair_key(a.id, b.id)]
@@ -96,7 +96,7 @@ async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: MergedCata
     assert len(await shop.list_documents()) == 2
 
 
-async def test_certain_pairs_of_three_sources_become_one_item(shop: MergedCatalogue) -> None:
+async def test_certain_pairs_of_three_sources_are_merged(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     found = await store_scores(
         shop,
@@ -111,7 +111,7 @@ async def test_certain_pairs_of_three_sources_become_one_item(shop: MergedCatalo
     assert len(product["variants"][0]["offers"]) == 3
 
 
-async def test_what_somebody_decided_stays(shop: MergedCatalogue) -> None:
+async def test_a_persons_decision_is_kept(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     found = await store_scores(shop, build_scored_pair(shop, a, b, 0.9), build_scored_pair(shop, a, c, 0.9))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -122,7 +122,7 @@ async def test_what_somebody_decided_stays(shop: MergedCatalogue) -> None:
     assert again[build_pair_key(a.id, c.id)].merge == merge
 
 
-async def test_what_was_taken_back_waits_for_a_person(shop: MergedCatalogue) -> None:
+async def test_an_undone_merge_waits_for_a_person(shop: MergedCatalogue) -> None:
     a, b, _ = await load_variants(shop)
     merge = str((await store_scores(shop, build_scored_pair(shop, a, b, 0.999)))[build_pair_key(a.id, b.id)].merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -142,7 +142,7 @@ async def test_a_pair_without_evidence_is_superseded_and_returns(shop: MergedCat
     ].status == PairStatus.OPEN
 
 
-async def test_pairs_are_found(shop: MergedCatalogue) -> None:
+async def test_pairs_are_listed_by_filter(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     await store_scores(shop, build_scored_pair(shop, a, b, 0.9), build_scored_pair(shop, a, c, 0.6, "size"))
     filters: dict[str, tuple[dict[str, Any], int]] = {
@@ -169,7 +169,7 @@ async def test_the_judge_is_used_where_it_is_enabled(shop: MergedCatalogue) -> N
     assert items.keys() == {a.id, b.id}
 
 
-async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: MergedCatalogue) -> None:
+async def test_dismissed_pairs_are_not_merged_through_a_third_item(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     dismissed = (await store_scores(shop, build_scored_pair(shop, a, b, 0.9)))[build_pair_key(a.id, b.id)]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
@@ -186,7 +186,7 @@ async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: MergedCa
         assert require_found(await tx[PairStore].get(dismissed.id)).status == PairStatus.SUPERSEDED
 
 
-async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: MergedCatalogue) -> None:
+async def test_rules_do_not_merge_conflicting_items_through_a_third_item(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     pairs = [
         build_scored_pair(shop, a, b, 0.89, "gtin"),
@@ -200,7 +200,7 @@ async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Mer
         await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
 
 
-async def test_no_pair_is_open_that_can_only_be_refused(shop: MergedCatalogue) -> None:
+async def test_pairs_that_cannot_be_merged_are_not_open(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     d = (await shop.load_product(shop.sources[2], "D", "red")).variants[0]
     found = await store_scores(
@@ -228,7 +228,7 @@ async def test_an_undo_opens_no_pair_without_evidence(shop: MergedCatalogue) -> 
         assert rival.probability == convert_to_probability(rival.prior)
 
 
-async def test_rules_leave_to_a_person_what_ties_too_much_together(
+async def test_rules_do_not_create_merge_groups_above_the_limit(
     shop: MergedCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge_plan, "AUTOMATIC_LIMIT", merge_plan.MergeGroupSize(2, 9))
@@ -245,7 +245,9 @@ async def test_rules_leave_to_a_person_what_ties_too_much_together(
         assert (await MERGING.merge_pair(tx, left.id, DecidedBy.PERSON)).status == PairStatus.MERGED
 
 
-async def test_not_even_a_person_ties_more_together(shop: MergedCatalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_person_cannot_create_merge_groups_above_the_limit(
+    shop: MergedCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(merge_plan, "MANUAL_LIMIT", merge_plan.MergeGroupSize(9, 3))
     [one, other] = [
         await shop.load_product(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)

@@ -42,7 +42,7 @@ def _build_session(backend: Backend, user: User, org: str | None, **changes: obj
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-async def test_an_address_is_one_persons(backend: Backend) -> None:
+async def test_an_address_belongs_to_one_user(backend: Backend) -> None:
     user = await _add_user(backend)
     assert await backend.people.get(user.id) == user
     assert await backend.people.find_by_email(user.email.upper()) == user
@@ -59,14 +59,14 @@ async def test_an_address_is_one_persons(backend: Backend) -> None:
     )
 
 
-async def test_a_password_is_kept(backend: Backend) -> None:
+async def test_a_password_is_stored(backend: Backend) -> None:
     user = await _add_user(backend)
     assert await backend.people.get_password_hash(user.id) is None
     await backend.people.set_password_hash(user.id, "$argon2id$one", backend.now())
     assert await backend.people.get_password_hash(user.id) == "$argon2id$one"
 
 
-async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
+async def test_an_account_is_set_up_by_one_of_several_requests(backend: Backend) -> None:
     id_, now = new_id("usr"), backend.now()
     wanted = [User(new_id("usr"), f"{id_}@Fjord.example", "Bo", None, builders.MOMENT) for _ in range(4)]
     done = await asyncio.gather(*(backend.people.add_with_password(user, f"hash of {user.id}", now) for user in wanted))
@@ -82,7 +82,7 @@ async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
     assert await backend.people.get_password_hash(known.id) is None and await backend.people.get(known.id) == known
 
 
-async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -> None:
+async def test_security_events_are_listed_newest_first(backend: Backend) -> None:
     user, other = await _add_user(backend), await _add_user(backend)
     made = [
         SecurityEvent(new_id("sec"), user.id, kind, "", "203.0.113.9", "a browser", builders.MOMENT) for kind in "abc"
@@ -104,7 +104,7 @@ async def _add_member(backend: Backend, user: User, org: str, role: str = "edito
         await tx[OrgStore].add_member(Member(user.id, org, user.email, role, tx.now))
 
 
-async def test_a_token_ends_with_the_membership_that_it_was_made_for(backend: Backend) -> None:
+async def test_a_token_ends_with_its_membership(backend: Backend) -> None:
     user = await _add_user(backend)
     org = await _join_new_organisation(backend, user)
     token, browser = (
@@ -154,7 +154,7 @@ PASSWORD, CODE, PASSKEY, SSO, OPERATOR = (
 )
 
 
-async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherwise(backend: Backend) -> None:
+async def test_sessions_lose_access_when_single_sign_on_is_enforced(backend: Backend) -> None:
     """Sessions depend on stored data only, even if the process that should end them died; a lower role counts as well."""
     domain = f"{new_id('usr')[4:].lower()}.example"
     user = await backend.people.add(User(new_id("usr"), f"Ada@{domain}", "", None, builders.MOMENT))
@@ -186,7 +186,7 @@ async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherw
     assert await let_in() == set(made), "nobody of that domain is asked to"
 
 
-async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> None:
+async def test_a_session_has_the_members_current_permissions(backend: Backend) -> None:
     user = await _add_user(backend)
     org = await _join_new_organisation(backend, user)
     session = _build_session(backend, user, org, livemode=False)
@@ -200,7 +200,7 @@ async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> 
     assert await backend.sessions.find(b"s" + b"x" * 32) is None
 
 
-async def test_who_belongs_nowhere_has_a_session_and_no_permission(backend: Backend) -> None:
+async def test_a_user_without_an_organisation_has_a_session_without_permissions(backend: Backend) -> None:
     user = await _add_user(backend)
     org = (await backend.organisation()).id
     for looked_at in (None, org):
@@ -248,7 +248,7 @@ async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
     assert list(await backend.sessions.list_by_user(user.id)) == [second]
 
 
-async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:
+async def test_long_expired_sessions_are_deleted(backend: Backend) -> None:
     user, now = await _add_user(backend), backend.now()
     old = _build_session(backend, user, None, expires_at=now - 3 * HOUR)
     young = _build_session(backend, user, None)
@@ -258,7 +258,7 @@ async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:
     assert await backend.sessions.find(old.digest) is None and await backend.sessions.find(young.digest) is not None
 
 
-async def test_a_link_is_good_for_one_use(backend: Backend) -> None:
+async def test_a_link_is_used_once(backend: Backend) -> None:
     user, now = await _add_user(backend), backend.now().replace(microsecond=0)
 
     def link(purpose: LinkPurpose, lasts: timedelta = HOUR) -> OneTimeLink:

@@ -14,7 +14,7 @@ from tests.support.builders import MOMENT
 pytestmark = pytest.mark.asyncio
 
 
-async def test_incidents(backend: Backend) -> None:
+async def test_incidents_are_stored_and_listed(backend: Backend) -> None:
     incidents = PostgresIncidents(backend.pool)
     made = [
         create_incident(

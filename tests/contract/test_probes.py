@@ -99,7 +99,7 @@ async def test_a_probe_is_carried_out_once(backend: Backend, tenant: Tenant) -> 
             await tx[JobStore].renew_lease(job, LEASE)
 
 
-async def test_a_site_without_an_answer(backend: Backend, tenant: Tenant) -> None:
+async def test_an_unreachable_site_is_reported(backend: Backend, tenant: Tenant) -> None:
     probe = await _queue_probe(backend.uow, tenant)
     [job] = await _claim_jobs(backend, tenant)
     await _create_handler(backend.uow, MemoryWeb())(job, asyncio.Event())
@@ -108,7 +108,9 @@ async def test_a_site_without_an_answer(backend: Backend, tenant: Tenant) -> Non
     assert (ended.failure.code, ended.report, ended.proposal) == ("fetch_failed", None, None)
 
 
-async def test_an_error_of_our_own_ends_it(backend: Backend, tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_fails_the_probe(
+    backend: Backend, tenant: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
     probe = await _queue_probe(backend.uow, tenant)
     [job] = await _claim_jobs(backend, tenant)
     await _create_handler(backend.uow, _create_shop(), documents=FailingDocuments())(job, asyncio.Event())
@@ -117,7 +119,7 @@ async def test_an_error_of_our_own_ends_it(backend: Backend, tenant: Tenant, cap
     assert "ZeroDivisionError" in caplog.text and "Zero" not in ended.failure.message
 
 
-async def test_who_comes_too_late_changes_nothing(backend: Backend, tenant: Tenant) -> None:
+async def test_an_attempt_with_an_expired_lease_changes_nothing(backend: Backend, tenant: Tenant) -> None:
     probe, slow = await _queue_probe(backend.uow, tenant), GatedWeb()
     shop_sites.serve_robots(slow)
     [job] = await _claim_jobs(backend, tenant, SHORT_LEASE)
@@ -192,7 +194,7 @@ async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tena
     assert (await _load_probe(backend.uow, other, second)).status == "succeeded"
 
 
-async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
+async def test_open_probes_are_limited(backend: Backend, tenant: Tenant) -> None:
     for _ in range(MAX_PROBES_PER_OPEN_STATUS):
         await _queue_probe(backend.uow, tenant)
     with pytest.raises(Conflict, match="queued"):
@@ -206,11 +208,11 @@ async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://localhost/", "https://vendor.example:8443/", "https://me@vendor.example/", "http://[::1]/", "https://", "ftp://vendor.example/"])  # fmt: skip
-async def test_addresses_that_are_never_requested(backend: Backend, tenant: Tenant, url: str) -> None:
+async def test_invalid_addresses_are_never_requested(backend: Backend, tenant: Tenant, url: str) -> None:
     with pytest.raises(Unprocessable):
         await _queue_probe(backend.uow, tenant, url)
 
 
-async def test_what_is_not_there(backend: Backend, tenant: Tenant) -> None:
+async def test_missing_rows_are_none(backend: Backend, tenant: Tenant) -> None:
     with pytest.raises(NotFound):
         await _load_probe(backend.uow, tenant, builders.probe())

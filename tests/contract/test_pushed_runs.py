@@ -33,7 +33,7 @@ def _list_problems(run: Any) -> set[tuple[str, str, str | None, int | None]]:
     return {(one.field, one.problem, one.external_id, one.line) for one in run.problems}
 
 
-async def test_stock_alone_leaves_all_else_as_it_is(backend: Backend, tenant: Tenant) -> None:
+async def test_a_push_of_stock_changes_nothing_else(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     await desk.push([_build_chair()])
     run = await desk.push([_build_stock(quantity=2)])
@@ -63,9 +63,7 @@ async def test_stock_of_unknown_items_is_reported_each_time_and_creates_nothing(
     assert "B" not in await desk.get_products("A", "B")
 
 
-async def test_the_same_records_mean_something_else_where_they_state_everything(
-    backend: Backend, tenant: Tenant
-) -> None:
+async def test_the_same_records_have_another_effect_in_a_complete_batch(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     await desk.push([_build_chair(brand="Lindgren", tags=["oak"])])
     await desk.push([_build_chair()])
@@ -76,7 +74,7 @@ async def test_the_same_records_mean_something_else_where_they_state_everything(
     assert "withdrawn" not in kept.stats and (await desk.get_products("A"))["A"]["data"] == {"title": "Chair"}
 
 
-async def test_an_item_that_moved_comes_back_by_the_same_record(backend: Backend, tenant: Tenant) -> None:
+async def test_a_moved_item_returns_by_the_same_record(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     taking = {"product": {"external_id": "B", "title": "Set"}, "variants": [{"external_id": "A-1", "finish": "oiled"}]}
     await desk.push([_build_chair()])
@@ -115,7 +113,7 @@ async def test_problems_of_a_record_are_reported_with_every_push(backend: Backen
     assert {key for _, _, key, _ in _list_problems(mended)} == {"B"}
 
 
-async def test_of_more_problems_than_are_kept_all_are_counted(
+async def test_problems_beyond_the_stored_ones_are_counted(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from domain.runs.usecases import spool
@@ -135,7 +133,7 @@ async def test_an_unchanged_push_repeats_its_problems(backend: Backend, tenant: 
     assert _list_problems(runs[1]) == _list_problems(runs[0]) != set() and runs[1].stats["problems"] == 1
 
 
-async def test_a_currency_in_any_case_and_prices_in_another_one(backend: Backend, tenant: Tenant) -> None:
+async def test_currencies_are_case_insensitive_and_replace_other_prices(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     await desk.push([_build_chair()])
     run = await desk.push([_build_stock("A", 5, cost={"amount": "9.50", "currency": "EUR"})])
@@ -144,7 +142,7 @@ async def test_a_currency_in_any_case_and_prices_in_another_one(backend: Backend
     assert offer == {"cost": 950, "currency": "eur", "quantity": 5, "availability": "low_stock"}
 
 
-async def test_what_is_stored_can_be_pushed_back(backend: Backend, tenant: Tenant) -> None:
+async def test_stored_records_can_be_pushed_back(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     record = _build_chair(
         compliance={"stability_rating": 1.5, "country_of_origin": "SE"}, media=[{"url": "https://a.example/1.jpg"}]
@@ -224,7 +222,7 @@ async def test_an_attempt_that_ends_between_chunks_is_taken_over(
         assert held[key]["variants"][f"{key}-1"]["offers"]["main"] == {"quantity": 3, "availability": "low_stock"}
 
 
-async def test_two_pushes_of_one_product_at_once_are_both_kept(backend: Backend, tenant: Tenant) -> None:
+async def test_concurrent_pushes_of_one_product_are_both_applied(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     await desk.push([_build_chair()])
     await asyncio.gather(
@@ -237,7 +235,7 @@ async def test_two_pushes_of_one_product_at_once_are_both_kept(backend: Backend,
     assert held["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["a"]}
 
 
-async def test_a_complete_batch_may_be_let_withdraw_everything(backend: Backend, tenant: Tenant) -> None:
+async def test_a_complete_batch_can_be_allowed_to_withdraw_everything(backend: Backend, tenant: Tenant) -> None:
     desk = await create_push_harness(backend, tenant)
     await desk.push([_build_chair(f"K{number}") for number in range(60)], is_complete=True)
     refused = await desk.push([_build_chair("K0")], is_complete=True)

@@ -23,7 +23,7 @@ async def add_part(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
     return await tx[PushStore].add_part(run, sequence, records, builders.MOMENT)
 
 
-async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_parts_are_read_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for sequence in (10, 2, 0):
             assert await add_part(tx, "run_1", sequence, f"[{sequence}]".encode())
@@ -41,7 +41,7 @@ async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[PushStore].get_part("run_2", 0) is None
 
 
-async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_run_of_a_batch_is_found(uow: UnitOfWork, tenant: Tenant) -> None:
     waiting = PushInput("monday", parts=1)
     run = builders.run("src_1", trigger="push", input=waiting)
     others = [
@@ -59,7 +59,7 @@ async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) ->
         assert await tx[PushStore].find_collecting("src_1", "monday") is None
 
 
-async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_parts_count_until_they_are_deleted(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await add_part(tx, "run_1", 0, b"[1]")
         await add_part(tx, "run_1", 1, b"[22]")
@@ -80,7 +80,7 @@ async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Ten
         assert await tx[StorageLedger].get(build_push_key(tenant, "run_1")) is None
 
 
-async def test_the_newest_run_of_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_newest_run_of_a_batch_is_found(uow: UnitOfWork, tenant: Tenant) -> None:
     runs = [builders.run("src_1", trigger="push", status="cancelled", input=PushInput(batch)) for batch in "aab"]
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:

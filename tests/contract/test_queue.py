@@ -100,7 +100,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_wake_reaches_a_worker(harness: QueueHarness) -> None:
+async def test_a_wake_up_reaches_a_worker(harness: QueueHarness) -> None:
     drains = DrainCounter()
     async with serve_queue(harness, drains):
         await harness.queue.notify("source:1")
@@ -108,7 +108,7 @@ async def test_a_wake_reaches_a_worker(harness: QueueHarness) -> None:
         await wait_until(lambda: drains.counts == {"source:1": 1, "source:2": 1})
 
 
-async def test_many_wakes_become_one_while_the_lane_waits(harness: QueueHarness) -> None:
+async def test_wake_ups_are_combined_while_the_lane_waits(harness: QueueHarness) -> None:
     drains = DrainCounter()
     for _ in range(20):
         await harness.queue.notify("lane")
@@ -118,7 +118,7 @@ async def test_many_wakes_become_one_while_the_lane_waits(harness: QueueHarness)
     assert drains.counts == {"lane": 1}
 
 
-async def test_a_wake_during_a_drain_is_not_lost(harness: QueueHarness) -> None:
+async def test_a_wake_up_during_a_drain_is_not_lost(harness: QueueHarness) -> None:
     drains = DrainCounter()
     async with serve_queue(harness, drains):
         for turn in range(1, 11):
@@ -126,7 +126,7 @@ async def test_a_wake_during_a_drain_is_not_lost(harness: QueueHarness) -> None:
             await wait_until(lambda turn=turn: drains.counts["lane"] >= turn)  # type: ignore[misc]
 
 
-async def test_wakes_right_at_the_start_of_a_drain_are_not_lost(harness: QueueHarness) -> None:
+async def test_wake_ups_at_the_start_of_a_drain_are_not_lost(harness: QueueHarness) -> None:
     """Each row is stored before its wake-up and a drain takes all rows, so no row may remain."""
     rows: list[int] = []
     done: list[int] = []
@@ -147,7 +147,7 @@ async def test_wakes_right_at_the_start_of_a_drain_are_not_lost(harness: QueueHa
     await serving
 
 
-async def test_lanes_that_a_stopping_worker_took_are_left_to_others(harness: QueueHarness) -> None:
+async def test_a_stopping_worker_returns_its_lanes(harness: QueueHarness) -> None:
     drains = DrainCounter()
     if harness.valkey is None:
         pytest.skip("in one process there is no other worker")
@@ -193,7 +193,7 @@ async def test_a_lost_queue_is_reported_and_resumed(harness: QueueHarness) -> No
         await wait_until(lambda: drains.counts["after"] == 1)
 
 
-async def test_a_queue_can_be_made_while_its_server_is_down(tmp_path: Path) -> None:
+async def test_a_queue_can_be_created_while_its_server_is_down(tmp_path: Path) -> None:
     queue = ArqQueue(f"unix://{tmp_path}/none.sock")
     assert not await queue.is_healthy()
     with pytest.raises(Unavailable):

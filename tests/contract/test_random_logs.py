@@ -177,7 +177,7 @@ class LogModel:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_logs_are_lists_of_events(backend: Backend, seed: int) -> None:
+async def test_logs_agree_with_the_model(backend: Backend, seed: int) -> None:
     tenants, catalogues = [await backend.tenant() for _ in range(3)], [new_id("cat") for _ in range(3)]
     model = LogModel(backend, tenants, catalogues, (await query_bounds(backend, NETWORK)).last, Random(seed))
     steps = (model.append_events, model.check_view, model.relay_events, model.toggle_licence, model.lose_events)

@@ -63,7 +63,7 @@ async def test_the_first_take_leaves_all_but_one(open_limits: LimitsFactory) -> 
     assert take.seconds_to_full == pytest.approx(0.01, abs=0.002)
 
 
-async def test_a_burst_and_then_no_more(open_limits: LimitsFactory) -> None:
+async def test_a_burst_is_allowed_and_further_requests_are_refused(open_limits: LimitsFactory) -> None:
     limits = open_limits()
     assert await count_allowed(limits, EXPENSIVE, 5) == 5
     take = await limits.take_token(EXPENSIVE)
@@ -72,19 +72,19 @@ async def test_a_burst_and_then_no_more(open_limits: LimitsFactory) -> None:
     assert 2.3 < take.seconds_to_full <= 2.5
 
 
-async def test_a_token_comes_back_in_time(open_limits: LimitsFactory) -> None:
+async def test_a_token_is_refilled_in_time(open_limits: LimitsFactory) -> None:
     limits, quick = open_limits(), RateLimitBucket("quick", burst=2, rate=20.0)
     assert await count_allowed(limits, quick, 3) == 2
     await asyncio.sleep((await limits.take_token(quick)).seconds_to_next + 0.005)
     assert (await limits.take_token(quick)).allowed
 
 
-async def test_what_is_left_falls_one_by_one(open_limits: LimitsFactory) -> None:
+async def test_remaining_tokens_decrease_one_by_one(open_limits: LimitsFactory) -> None:
     limits, steady = open_limits(), RateLimitBucket("steady", burst=50, rate=0.001)
     assert [(await limits.take_token(steady)).tokens_left for _ in range(51)] == [*range(49, -1, -1), 0]
 
 
-async def test_small_and_slow_budgets(open_limits: LimitsFactory) -> None:
+async def test_small_and_slow_limits_work(open_limits: LimitsFactory) -> None:
     limits = open_limits()
     assert await count_allowed(limits, EXPORT, 5) == 2
     take = await limits.take_token(EXPORT)
@@ -92,13 +92,13 @@ async def test_small_and_slow_budgets(open_limits: LimitsFactory) -> None:
     assert 119 < take.seconds_to_full <= 120
 
 
-async def test_budgets_are_apart(open_limits: LimitsFactory) -> None:
+async def test_buckets_are_independent(open_limits: LimitsFactory) -> None:
     limits = open_limits()
     assert await count_allowed(limits, EXPENSIVE, 9) == 5
     assert await count_allowed(limits, RateLimitBucket("org_1.test.expensive", burst=5, rate=2.0), 9) == 5
 
 
-async def test_a_plan_may_change(open_limits: LimitsFactory) -> None:
+async def test_a_changed_plan_changes_the_limit(open_limits: LimitsFactory) -> None:
     limits = open_limits()
     small, large = RateLimitBucket("plan", burst=10, rate=0.001), RateLimitBucket("plan", burst=100, rate=0.001)
     assert await count_allowed(limits, small, 4) == 4
@@ -106,7 +106,7 @@ async def test_a_plan_may_change(open_limits: LimitsFactory) -> None:
     assert await count_allowed(limits, small, 100) <= 10
 
 
-async def test_many_at_once_in_many_processes_get_the_budget_and_no_more(open_limits: LimitsFactory) -> None:
+async def test_concurrent_processes_share_the_limit(open_limits: LimitsFactory) -> None:
     processes = [open_limits() for _ in range(4)]
     still = RateLimitBucket("still", burst=200, rate=0.001)
     takes = await asyncio.gather(*(process.take_token(still) for _ in range(100) for process in processes))
@@ -114,7 +114,7 @@ async def test_many_at_once_in_many_processes_get_the_budget_and_no_more(open_li
     assert 190 <= sum(take.allowed for take in takes) <= 200
 
 
-async def test_a_long_rush_gets_burst_and_refill(open_limits: LimitsFactory) -> None:
+async def test_sustained_load_gets_burst_and_refill(open_limits: LimitsFactory) -> None:
     processes = [open_limits() for _ in range(3)]
     began, count = time.monotonic(), 0
     while time.monotonic() - began < 1.2:
@@ -139,7 +139,7 @@ async def test_idle_leases_do_not_add_to_a_later_burst(valkey: Valkey) -> None:
     await second.close()
 
 
-async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
+async def test_a_clock_that_went_back_does_not_stop_refills(valkey: Valkey) -> None:
     """A failover to a server whose clock is an hour behind leaves timestamps in the future."""
     before, after, raw = (
         RedisLimits(valkey.build_url()),
@@ -164,7 +164,7 @@ async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
     await raw.aclose()
 
 
-async def test_a_lost_redis_stops_no_request_and_is_used_again(
+async def test_a_lost_redis_refuses_no_request_and_is_used_again(
     valkey: Valkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits = RedisLimits(valkey.build_url())
@@ -201,7 +201,7 @@ async def test_a_slow_redis_is_not_waited_for(tmp_path: Path) -> None:
     server.close()
 
 
-async def test_a_take_that_is_abandoned_disturbs_no_other(valkey: Valkey) -> None:
+async def test_a_cancelled_take_does_not_affect_others(valkey: Valkey) -> None:
     limits = RedisLimits(valkey.build_url())
     still = RateLimitBucket("still", burst=50, rate=0.001)
     tasks = [asyncio.create_task(limits.take_token(still)) for _ in range(40)]

@@ -50,7 +50,7 @@ async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
     "text",
     ["\\u0000", "\\", "a\\", '"', "\\\\u0000", "\0", "a\0b", "\ud800", "\x80\xff", "\x7f", "\u2028", "\\ud800", "é🙂"],
 )
-async def test_any_text_from_outside(backend: Backend, tenant: Tenant, text: str) -> None:
+async def test_any_text_is_stored(backend: Backend, tenant: Tenant, text: str) -> None:
     """Characters that a text column cannot store are removed; the log and its neighbours are kept."""
     odd = builders.request_log(tenant, path=f"/v1/{text}", query=text, user_agent=text, idempotency_key=text, ip=text)
     neighbours = [builders.request_log(await backend.tenant()), builders.request_log(tenant)]
@@ -63,7 +63,7 @@ async def test_any_text_from_outside(backend: Backend, tenant: Tenant, text: str
         assert await tx[RequestLogStore].get(neighbours[0].id) == neighbours[0]
 
 
-async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> None:
+async def test_a_reused_id_returns_the_newest_log(backend: Backend, tenant: Tenant) -> None:
     first = builders.request_log(tenant, path="/v1/first")
     second = first._replace(path="/v1/second", created_at=first.created_at + timedelta(seconds=1))
     await backend.sink.write([second, first])
@@ -105,7 +105,7 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
     assert await collect_items(fetch, limit, start=page.next_key) == logs[::-1][5:]
 
 
-async def test_requests_of_one_moment_all_appear(backend: Backend, tenant: Tenant) -> None:
+async def test_requests_at_the_same_time_are_all_listed(backend: Backend, tenant: Tenant) -> None:
     logs = [builders.request_log(tenant) for _ in range(9)]
     await backend.sink.write(logs)
     seen = await _list_all(backend, tenant, 2)

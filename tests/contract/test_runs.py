@@ -83,7 +83,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[RunStore].get("run_0000000000000000000000") is None
 
 
-async def test_keeps_what_was_pushed(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_keeps_push_input(uow: UnitOfWork, tenant: Tenant) -> None:
     run = builders.run(
         "src_1", trigger="push", input=PushInput("monday", parts=3, records=9, open=False, complete=True)
     )
@@ -116,13 +116,13 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
 
 
 @pytest.mark.parametrize("trigger", ["push", "mail"])
-async def test_what_is_handed_in_queues_up(uow: UnitOfWork, tenant: Tenant, trigger: str) -> None:
+async def test_several_runs_of_received_data_can_be_queued(uow: UnitOfWork, tenant: Tenant, trigger: str) -> None:
     await _add_runs(uow, tenant, *(builders.run("src_1", trigger=trigger) for _ in range(3)))
     async with uow.begin_reading(tenant) as tx:
         assert len((await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items) == 3
 
 
-async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_runs_are_saved(uow: UnitOfWork, tenant: Tenant) -> None:
     run = builders.run("src_1")
     await _add_runs(uow, tenant, run)
     changed = replace(run.with_start(NOW), stage="map", stats={"rows": 3}, served_by="rest", snapshot="snapshots/1")
@@ -131,7 +131,7 @@ async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[RunStore].get(run.id) == changed
 
 
-async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_open_runs_are_found(uow: UnitOfWork, tenant: Tenant) -> None:
     stock = builders.run("src_1", stream="stock", status="running")
     await _add_runs(uow, tenant, _build_ended_run("src_1"), stock, builders.run("src_2"))
     async with uow.begin_reading(tenant) as tx:
@@ -141,7 +141,7 @@ async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[RunStore].find_open("src_3") is None
 
 
-async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_last_successful_and_last_ended_runs_are_found(uow: UnitOfWork, tenant: Tenant) -> None:
     names = ("good", "unread", "failed", "cancelled", "open", "other")
     ids = dict(zip(names, sorted(new_id("run") for _ in names), strict=True))
     good = _build_ended_run("src_1", id=ids["good"], snapshot="snapshots/1")
@@ -158,7 +158,7 @@ async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None
         assert await tx[RunStore].find_last_successful("src_2", "catalogue") is None
 
 
-async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_replayable_runs_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
     ids = sorted(new_id("run") for _ in range(5))
     before = _build_ended_run("src_1", id=ids[0], status="needs_mapping", snapshot="snapshots/0")
     good = _build_ended_run("src_1", id=ids[1], snapshot="snapshots/1")
@@ -178,7 +178,7 @@ async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
         assert list(await tx[RunStore].list_replayable("src_2", "catalogue")) == []
 
 
-async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_last_run_over_the_removal_limit_is_found(uow: UnitOfWork, tenant: Tenant) -> None:
     error = RunError(RunErrorCode.SHRINK_REFUSED, "x")
     ids = sorted(new_id("run") for _ in range(4))
     refused = _build_ended_run("src_1", id=ids[0], status="failed", snapshot="snapshots/0", error=error)
@@ -229,7 +229,7 @@ async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, 
         assert list(await tx[RunStore].list_open_checks("src_1", 10)) == checks
 
 
-async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_newest_run_is_found(uow: UnitOfWork, tenant: Tenant) -> None:
     noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
     ids = sorted(new_id("run") for _ in range(4))
     older, newer = (

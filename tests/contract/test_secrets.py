@@ -140,7 +140,7 @@ async def create_encrypted_values(backend: Backend, vault: AesGcmVault, **change
     return EncryptedValues(backend, tenant, source.id, endpoint.id, entry, mail, user)
 
 
-async def test_stale_values_are_found_and_replaced_as_they_were_read(backend: Backend) -> None:
+async def test_outdated_values_are_replaced_only_if_unchanged(backend: Backend) -> None:
     old, both = AesGcmVault(FIRST), AesGcmVault(SECOND, (FIRST,))
     one, other = [await create_encrypted_values(backend, old) for _ in range(2)]
     for kind in EncryptedValueKind:
@@ -197,7 +197,7 @@ def create_reencrypter(
     return keyring, ValueReencrypter(keyring, vault, backend.sealed_values, describe_destination, clock)
 
 
-async def test_values_are_resealed_once_every_process_has_the_secret(backend: Backend) -> None:
+async def test_values_are_reencrypted_once_every_process_has_the_secret(backend: Backend) -> None:
     clock = SettableClock()
     rings = FakeKeyRings(clock)
     one = await create_encrypted_values(backend, AesGcmVault(FIRST))
@@ -221,7 +221,7 @@ async def test_values_are_resealed_once_every_process_has_the_secret(backend: Ba
     assert await ticking.activate_and_reencrypt() == 0 and await ticking.activate_and_reencrypt() == 0
 
 
-async def test_no_value_is_resealed_that_a_process_could_not_open(backend: Backend) -> None:
+async def test_no_value_is_reencrypted_that_a_process_could_not_decrypt(backend: Backend) -> None:
     """For example, a process of an earlier release."""
     clock = SettableClock()
     rings = FakeKeyRings(clock)
@@ -235,7 +235,7 @@ async def test_no_value_is_resealed_that_a_process_could_not_open(backend: Backe
     assert await ticking.activate_and_reencrypt() >= 4 and await one.can_decrypt(AesGcmVault(SECOND))
 
 
-async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend) -> None:
+async def test_reencryption_resumes_after_a_kill(backend: Backend) -> None:
     clock = SettableClock()
     rings = FakeKeyRings(clock)
     many = [await create_encrypted_values(backend, AesGcmVault(FIRST)) for _ in range(3)]
@@ -273,7 +273,7 @@ async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend
     assert all([await one.can_decrypt(AesGcmVault(THIRD)) for one in many])
 
 
-async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> None:
+async def test_credentials_stored_during_reencryption_are_kept(backend: Backend) -> None:
     clock, both = SettableClock(), AesGcmVault(SECOND, (FIRST,))
     one = await create_encrypted_values(backend, AesGcmVault(FIRST))
 
@@ -299,7 +299,7 @@ async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> N
     assert both.decrypt(box, one.source, BOUND) == {"token": "newer"}
 
 
-async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(backend: Backend) -> None:
+async def test_values_of_an_earlier_release_are_bound_without_a_rotation(backend: Backend) -> None:
     secret, clock = "the first secret, at least 32 characters", SettableClock()
     tenant, source = await backend.tenant(), builders.source(id="src_1")
     async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -315,9 +315,7 @@ async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(back
         AesGcmVault(secret).decrypt(box, "src_1", "elsewhere")
 
 
-async def test_values_that_cannot_be_opened_stay_and_are_reported(
-    backend: Backend, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_undecryptable_values_are_kept_and_reported(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
     clock, both = SettableClock(), AesGcmVault(SECOND, (FIRST,))
     gone = await create_encrypted_values(backend, AesGcmVault(FIRST), connector="gone")
     broken = await create_encrypted_values(backend, AesGcmVault(FIRST))
@@ -343,7 +341,7 @@ async def test_values_that_cannot_be_opened_stay_and_are_reported(
 # Key ring
 
 
-async def test_keys_of_a_superseded_secret_count_until_they_lapse() -> None:
+async def test_keys_of_a_former_secret_are_valid_until_they_expire() -> None:
     clock = SettableClock()
     rings = FakeKeyRings(clock)
     keys = [ActiveKeys(secrets) for secrets in ((FIRST,), (SECOND, FIRST), (SECOND,))]
@@ -383,7 +381,7 @@ async def test_api_keys_of_an_earlier_release_stay_valid() -> None:
     assert keys.api_key_hash_key == derive_hash_key(FIRST)
 
 
-async def test_two_that_bring_it_into_force_at_once() -> None:
+async def test_two_processes_can_activate_the_same_secret() -> None:
     clock = SettableClock()
     rings = FakeKeyRings(clock)
     await KeyRingKeeper(rings, AesGcmVault(FIRST), ActiveKeys((FIRST,)), clock).load()

@@ -96,7 +96,7 @@ class RebalancedShards:
 
 
 @pytest.mark.parametrize("step", ["known", "open"])
-async def test_an_endpoint_that_could_not_be_loaded_at_first(harness: DeliveryHarness, step: str) -> None:
+async def test_an_endpoint_is_served_after_a_failed_load(harness: DeliveryHarness, step: str) -> None:
     log = FailingDeliveryStore(harness.backend.delivery_log)
     log.failures_left[step] = 2
     endpoint = await harness.create_endpoint()
@@ -108,7 +108,7 @@ async def test_an_endpoint_that_could_not_be_loaded_at_first(harness: DeliveryHa
     assert len(harness.receivers.list_posts(endpoint.url)) == 1
 
 
-async def test_a_change_that_could_not_be_loaded_at_first(harness: DeliveryHarness) -> None:
+async def test_a_changed_endpoint_is_served_after_a_failed_load(harness: DeliveryHarness) -> None:
     log = FailingDeliveryStore(harness.backend.delivery_log)
     endpoint = await harness.create_endpoint()
     async with harness.run_deliverer(log=log):
@@ -122,7 +122,7 @@ async def test_a_change_that_could_not_be_loaded_at_first(harness: DeliveryHarne
         await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) == 3)
 
 
-async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(harness: DeliveryHarness) -> None:
+async def test_an_endpoint_whose_shard_is_released_during_its_look_up_is_not_served(harness: DeliveryHarness) -> None:
     log, shards = FailingDeliveryStore(harness.backend.delivery_log), RebalancedShards(harness.backend.shards())
     other = await harness.create_endpoint()
     async with harness.run_deliverer(log=log, shards=shards):
@@ -142,7 +142,7 @@ async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(harness
     assert not harness.receivers.list_posts(endpoint.url)
 
 
-async def test_it_ends_though_its_shards_are_lost_in_the_same_moment(harness: DeliveryHarness) -> None:
+async def test_the_deliverer_stops_when_its_shards_are_lost(harness: DeliveryHarness) -> None:
     async with asyncio.timeout(20):
         async with harness.run_deliverer() as deliverer:
             await wait_until(lambda: deliverer._shard_numbers)

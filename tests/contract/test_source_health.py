@@ -59,7 +59,7 @@ async def _run_replay(desk: CheckHarness) -> Run:
     return await desk.get_run(run.id)
 
 
-async def test_the_pace_of_an_adaptive_schedule(backend: Backend, tenant: Tenant) -> None:
+async def test_an_adaptive_schedule_changes_its_interval(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant, schedule=HOURLY)
     paces = []
     for feed in (FEED, FEED, FEED, FEED, OTHER, None, OTHER):
@@ -72,7 +72,7 @@ async def test_the_pace_of_an_adaptive_schedule(backend: Backend, tenant: Tenant
     assert paces == [0.5, 1.0, 2.0, 4.0, 2.0, 2.0, 4.0], "a failed run finds neither change nor none"
 
 
-async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: Tenant) -> None:
+async def test_a_replay_is_not_a_pull(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant, schedule=HOURLY)
     await desk.pull(FEED)
     before = await _load_source(desk)
@@ -111,7 +111,7 @@ async def test_each_change_of_state_is_published_and_audited(backend: Backend, t
     assert source.status_reason is not None and source.status_reason.code == "credentials_refused"
 
 
-async def test_others_turns_at_a_host_are_no_failure_however_many(
+async def test_waiting_for_a_host_is_not_a_failure(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model, "MAX_WAITS", 1)

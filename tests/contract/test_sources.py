@@ -55,7 +55,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (await tx[SourceStore].page(PageRequest())).items == (source,)
 
 
-async def test_counts_what_counts_against_the_plan(backend: Backend, tenant: Tenant) -> None:
+async def test_counts_sources_against_the_plan(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[SourceStore].count() == 0
     await _add_sources(backend.uow, tenant, *(builders.source(status=status) for status in SourceStatus))
@@ -64,7 +64,7 @@ async def test_counts_what_counts_against_the_plan(backend: Backend, tenant: Ten
         assert await tx[SourceStore].count() == len(SourceStatus) - 1, "what the service disabled never runs again"
 
 
-async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend, tenant: Tenant) -> None:
+async def test_concurrent_counts_include_each_other(backend: Backend, tenant: Tenant) -> None:
     async def add() -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
             if await tx[SourceStore].count(lock=True) >= 3:
@@ -76,7 +76,7 @@ async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend,
     assert sum(await asyncio.gather(*(add() for _ in range(8)))) == 3
 
 
-async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_an_unknown_source_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin_reading(tenant) as tx:
         assert await tx[SourceStore].get("src_0000000000000000000000") is None
 
@@ -106,7 +106,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     assert found is not None and (found.name, found.version) == ("again", 4)
 
 
-async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_encrypts_and_deletes_credentials(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     await _add_sources(uow, tenant, source)
     async with uow.begin(tenant, CALL) as tx:

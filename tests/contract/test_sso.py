@@ -29,7 +29,7 @@ def _create_domain() -> str:
     return f"{new_id('org')[4:].lower()}.example"
 
 
-async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> None:
+async def test_a_connection_is_stored_changed_and_removed(backend: Backend) -> None:
     tenant = await backend.tenant()
     made = _build_connection(tenant.org)
     later = replace(
@@ -79,7 +79,7 @@ async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None
         assert [one.domain for one in await tx[SsoStore].list_domains()] == [waiting.domain]
 
 
-async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
+async def test_due_domains_are_listed_by_age(backend: Backend) -> None:
     tenant = await backend.tenant()
     made = [
         MailDomain(tenant.org, _create_domain(), "t", THEN, None, THEN + n * HOUR, THEN) if n < 3 else
@@ -115,7 +115,7 @@ async def test_a_subject_is_one_user_and_a_user_one_subject(backend: Backend) ->
         assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") == moved
 
 
-async def test_members_of_domains(backend: Backend) -> None:
+async def test_members_are_found_by_domain(backend: Backend) -> None:
     tenant = await backend.tenant()
     domain = _create_domain()
     made = [

@@ -44,7 +44,7 @@ async def _load_source(desk: CheckHarness) -> Source:
     return found
 
 
-async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backend: Backend, tenant: Tenant) -> None:
+async def test_a_check_updates_the_answered_stock_only(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     before = await _load_source(desk)
     check = await desk.run_check(variant, b"SKU,Qty,Price\nA-1,3,1.00\nA-2,0,1.00\n")
@@ -69,9 +69,7 @@ async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backe
     assert replace(after, checked_at=None) == before, "health, freshness and schedule say nothing of one item"
 
 
-async def test_a_check_is_no_statement_of_a_stream_and_the_next_run_restates_the_stock(
-    backend: Backend, tenant: Tenant
-) -> None:
+async def test_the_next_run_replaces_the_stock_of_a_check(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
     await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
@@ -86,7 +84,7 @@ async def test_a_check_is_no_statement_of_a_stream_and_the_next_run_restates_the
     assert (check.results, check.status) == ([], CheckStatus.FAILED), "a withdrawn offer is none"
 
 
-async def test_a_feed_without_stock_leaves_what_was_checked(backend: Backend, tenant: Tenant) -> None:
+async def test_a_feed_without_stock_keeps_the_checked_stock(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant)
     feed = b"SKU,Title,Price\nA-1,Oak chair,100\n"
     await desk.pull(feed)
@@ -97,7 +95,7 @@ async def test_a_feed_without_stock_leaves_what_was_checked(backend: Backend, te
     assert (await desk.get_offers(variant))[PLACE]["availability"] == "in_stock", "the feed states no stock"
 
 
-async def test_a_stock_stream_restates_its_stock_as_well(backend: Backend, tenant: Tenant) -> None:
+async def test_a_stock_stream_replaces_the_checked_stock(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     stock = b"SKU,Qty\nA-1,5\nA-2,6\n"
     await desk.pull(stock, Stream.STOCK)
@@ -108,7 +106,7 @@ async def test_a_stock_stream_restates_its_stock_as_well(backend: Backend, tenan
     assert (await desk.get_offers(variant))[PLACE]["quantity"] == 5
 
 
-async def test_an_answer_that_changes_nothing_leaves_no_trace(backend: Backend, tenant: Tenant) -> None:
+async def test_an_answer_without_changes_has_no_effect(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     check = await desk.run_check(variant, b"SKU,Qty\nA-1,7\n")
     assert check.status == CheckStatus.SUCCEEDED and await desk.list_events("offer.changed") == []
@@ -116,7 +114,7 @@ async def test_an_answer_that_changes_nothing_leaves_no_trace(backend: Backend, 
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
 
 
-async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
+async def test_locations_are_checked_separately(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Qty,Warehouse\nA-1,Oak chair,100,7,East\nA-1,Oak chair,100,9,West\n")
     variant = (await desk.get_variant_ids("A-1"))["A-1"]
@@ -156,7 +154,7 @@ async def test_errors_are_reported_and_change_nothing(
     assert (await desk.get_run(check.runs[0])).error is not None
 
 
-async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) -> None:
+async def test_unsupported_sources_are_not_checked(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     for changes, code in (({"connector": "csv"}, "not_checkable"), ({"status": "paused"}, "source_not_active")):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -174,7 +172,7 @@ async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) 
                 await desk.service.start_check(tx, variant)
 
 
-async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) -> None:
+async def test_undecryptable_credentials_fail_the_check(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[SourceStore].save_encrypted_credentials(desk.source.id, b"sealed")
@@ -198,7 +196,7 @@ async def test_one_waiting_check_serves_all_and_the_number_of_waiting_checks_is_
     assert (await desk.start_check(variant)).runs == first.runs
 
 
-async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Backend, tenant: Tenant) -> None:
+async def test_a_check_waits_for_an_open_run_and_returns_known_stock(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     idle = replace(desk.service, pauses=(0.0,), sleep=asyncio.sleep)
@@ -209,7 +207,7 @@ async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Ba
     assert (again.id, again.status, again.results[0].quantity) == (check.id, CheckStatus.SUCCEEDED, 3)
 
 
-async def test_whoever_lost_the_job_writes_nothing(backend: Backend, tenant: Tenant) -> None:
+async def test_a_worker_that_lost_its_lease_writes_nothing(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _create_desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     check = await desk.start_check(variant)
@@ -256,7 +254,7 @@ async def test_files_change_only_the_fields_that_they_have_columns_for(backend: 
     assert (await desk.get_offers(variant))[PLACE] == every | changed
 
 
-async def test_a_blank_cell_of_a_catalogue_removes_what_its_column_stated(backend: Backend, tenant: Tenant) -> None:
+async def test_a_blank_cell_of_a_catalogue_removes_the_value_of_its_column(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant)
     header = b"SKU,Title,Price,Sale price,Colour,Carton width (in)\n"
     await desk.pull(header + b"A-1,Oak chair,100,80,Red,30\nA-2,Oak table,200,150,Blue,40\n")
@@ -270,7 +268,7 @@ async def test_a_blank_cell_of_a_catalogue_removes_what_its_column_stated(backen
     assert not chair.data.keys() & {"colour", "cartons"}
 
 
-async def test_a_price_leaves_no_higher_price_to_compare_with_behind(backend: Backend, tenant: Tenant) -> None:
+async def test_a_price_removes_a_compare_at_price_that_is_not_higher(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Compare at\nA-1,Oak chair,80,100\n")
     variant = (await desk.get_variant_ids("A-1"))["A-1"]
@@ -278,7 +276,7 @@ async def test_a_price_leaves_no_higher_price_to_compare_with_behind(backend: Ba
     assert (await desk.get_offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
 
 
-async def test_a_blank_price_leaves_the_one_that_the_stock_feed_states(backend: Backend, tenant: Tenant) -> None:
+async def test_a_blank_price_keeps_the_price_of_the_stock_feed(backend: Backend, tenant: Tenant) -> None:
     desk = await create_check_harness(backend, tenant)
     await desk.pull(b"SKU,Title,Price,Cost\nA-1,Oak chair,,\n")
     await desk.pull(b"SKU,Price,Qty\nA-1,100,4\n", Stream.STOCK)

@@ -69,7 +69,7 @@ async def list_counted(uow: UnitOfWork, tenant: Tenant, keys: Sequence[str]) -> 
         return [await tx[StorageLedger].get(key) is not None for key in keys]
 
 
-async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_counts_stored_objects_until_they_are_freed(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin_reading(tenant) as tx:
         assert await tx[StorageLedger].count_used_bytes() == 0
     async with uow.begin(tenant, CALL) as tx:
@@ -89,7 +89,7 @@ async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, te
         assert await tx[StorageLedger].get(wanted.key) is None
 
 
-async def test_the_same_content_is_kept_once(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_same_content_is_stored_once(uow: UnitOfWork, tenant: Tenant) -> None:
     [key] = await store_snapshots(uow, tenant, ("aa", 30, 3 * DAY))
     async with uow.begin(tenant, CALL) as tx:
         again = await tx[StorageLedger].add_entry(build_snapshot(tx, "aa", 30, run="run_2"))
@@ -111,7 +111,7 @@ async def test_nothing_is_shared_with_others(backend: Backend, tenant: Tenant) -
             assert await tx[StorageLedger].count_used_bytes() == 30
 
 
-async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend) -> None:
+async def test_a_snapshot_replaces_its_upload(backend: Backend) -> None:
     tenant = await create_tenant(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
         given = await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 80))
@@ -126,7 +126,7 @@ async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend
 
 
 @pytest.mark.parametrize("batch", [True, False])
-async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batch: bool) -> None:
+async def test_a_snapshot_replaces_pushed_parts(backend: Backend, batch: bool) -> None:
     tenant = await create_tenant(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].make_space(0)
@@ -145,7 +145,7 @@ async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batc
         assert await tx[StorageLedger].count_used_bytes() == 80
 
 
-async def test_refuses_what_does_not_fit(backend: Backend) -> None:
+async def test_refuses_objects_above_the_quota(backend: Backend) -> None:
     tenant = await create_tenant(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 60)) is not None
@@ -170,7 +170,7 @@ async def test_a_plan_without_a_limit_includes_any_amount(backend: Backend) -> N
         assert await tx[PushStore].add_part("run_1", 0, b"[]", tx.now)
 
 
-async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> None:
+async def test_concurrent_objects_are_accepted_up_to_the_quota(backend: Backend) -> None:
     tenant = await create_tenant(backend, 100)
 
     async def announce(number: int) -> bool:
@@ -189,7 +189,7 @@ async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> N
         assert await tx[StorageLedger].count_used_bytes() == 90
 
 
-async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
+async def test_concurrent_objects_of_the_same_content_count_once(backend: Backend) -> None:
     tenant = await create_tenant(backend, 1000)
 
     async def keep(run: int) -> str:
@@ -203,7 +203,7 @@ async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
         assert await tx[StorageLedger].count_used_bytes() == 30
 
 
-async def test_what_is_undone_does_not_count(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_rolled_back_objects_do_not_count(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 70))
         tx.is_dry_run = True
@@ -220,7 +220,7 @@ def build_run(key: str, **changes: Any) -> Run:
     return builders.run("src_1", **{"status": "succeeded", "snapshot": key, **changes})
 
 
-async def test_makes_room_of_what_no_run_needs(backend: Backend) -> None:
+async def test_frees_objects_that_no_run_needs(backend: Backend) -> None:
     tenant = await create_tenant(backend, 100)
     uow = backend.uow
     made = [(letter, 20, age * DAY) for letter, age in (("a", 6), ("b", 5), ("c", 4), ("d", 3), ("e", 0))]
@@ -239,7 +239,7 @@ async def test_makes_room_of_what_no_run_needs(backend: Backend) -> None:
     assert await list_counted(uow, tenant, keys) == [False, True, True, False, True]
 
 
-async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_expired_objects_are_freed_unless_a_run_needs_them(uow: UnitOfWork, tenant: Tenant) -> None:
     ages = [9, 9, 9, 9, 9, 9, 1]
     keys = await store_snapshots(uow, tenant, *((f"c{number}", 10, age * DAY) for number, age in enumerate(ages)))
     superseded, good, stock, mapping, working, failed, _young = keys
@@ -257,7 +257,7 @@ async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: T
     assert await list_counted(uow, tenant, keys) == [False, True, True, True, True, False, True]
 
 
-async def test_handed_in_bytes_stay_while_a_run_reads_them(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_uploads_are_kept_while_a_run_reads_them(uow: UnitOfWork, tenant: Tenant) -> None:
     reading, over = builders.run("src_1", status="queued"), builders.run("src_2", status="failed")
     await add_runs(uow, tenant, reading, over)
     async with uow.begin(tenant, CALL) as tx:
@@ -270,7 +270,7 @@ async def test_handed_in_bytes_stay_while_a_run_reads_them(uow: UnitOfWork, tena
     assert await list_counted(uow, tenant, [entry.key for entry in entries]) == [True, False, False]
 
 
-async def test_upkeep_lists_what_is_due_and_what_was_freed(backend: Backend, tenant: Tenant) -> None:
+async def test_the_sweeper_lists_due_and_freed_objects(backend: Backend, tenant: Tenant) -> None:
     uow, upkeep = backend.uow, backend.storage
     keys = await store_snapshots(uow, tenant, ("a", 10, 9 * DAY), ("b", 10, 8 * DAY), ("c", 10, DAY))
     due = [key for whose, key in await upkeep.list_due({StoredKind.SNAPSHOT}, backend.now(), 10**6) if whose == tenant]
@@ -286,7 +286,7 @@ async def test_upkeep_lists_what_is_due_and_what_was_freed(backend: Backend, ten
     assert await list_counted(uow, tenant, keys) == [False, False, True], "only what was freed is forgotten"
 
 
-async def test_orphans_are_named_by_nothing(backend: Backend, tenant: Tenant) -> None:
+async def test_orphans_are_objects_without_an_entry(backend: Backend, tenant: Tenant) -> None:
     uow = backend.uow
     [held, freed] = await store_snapshots(uow, tenant, ("a", 10, DAY), ("b", 10, DAY))
     async with uow.begin(tenant, CALL) as tx:
@@ -310,7 +310,7 @@ async def test_orphans_are_named_by_nothing(backend: Backend, tenant: Tenant) ->
     assert set(await backend.storage.select_orphans({replace(tenant, livemode=False): [held]})) == {held}
 
 
-async def test_sums_for_the_operator(backend: Backend, tenant: Tenant) -> None:
+async def test_the_operator_gets_sums(backend: Backend, tenant: Tenant) -> None:
     before = {holding.kind: holding for holding in await backend.storage.sum_by_kind(backend.now())}
     waiting = await backend.storage.sum_freed()
     _, freed, _ = await store_snapshots(backend.uow, tenant, ("a", 10, 9 * DAY), ("b", 20, DAY), ("c", 40, DAY))

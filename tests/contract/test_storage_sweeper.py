@@ -114,7 +114,7 @@ async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Snapshot
     assert not [key for tenant, key in await sweeper.upkeep.list_freed("", 10**6) if tenant == fetch.tenant]
 
 
-async def test_more_than_a_batch(sweeper: StorageSweeper, fetch: SnapshotFetcher) -> None:
+async def test_sweeps_more_than_one_batch(sweeper: StorageSweeper, fetch: SnapshotFetcher) -> None:
     keys = [await fetch(f"c{number}", ago=8 * DAY) for number in range(230)]
     await sweeper.free_due()
     assert await fetch.count_used_bytes() == 0 and not any([await fetch.is_stored(key) for key in keys])
@@ -138,7 +138,7 @@ async def test_a_sweep_that_dies_leaves_nothing_behind(
     assert not [key for _, key in await sweeper.upkeep.list_freed("", 10**6) if key == old]
 
 
-async def test_what_cannot_be_deleted_is_tried_again(
+async def test_failed_deletions_are_retried(
     sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
 ) -> None:
     bad, good = sorted([await fetch("a", ago=8 * DAY), await fetch("b", ago=8 * DAY)])
@@ -155,7 +155,7 @@ async def test_what_cannot_be_deleted_is_tried_again(
     assert not await fetch.is_stored(bad)
 
 
-async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
+async def test_content_stored_again_during_its_deletion_is_not_lost(
     sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
 ) -> None:
     """A run fetches the same content during its deletion, or while the deleting process is suspended."""
@@ -172,7 +172,9 @@ async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
     assert await fetch.count_used_bytes() == 4
 
 
-async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSweeper, fetch: SnapshotFetcher) -> None:
+async def test_the_same_content_can_be_fetched_and_swept_concurrently(
+    sweeper: StorageSweeper, fetch: SnapshotFetcher
+) -> None:
     """In any order, the object is stored and counted once afterwards."""
     for number in range(12):
         content = f"content-{number}"
@@ -183,7 +185,9 @@ async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSw
     assert await fetch.count_used_bytes() == sum(len(f"content-{number}") for number in range(12))
 
 
-async def test_orphans(sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects) -> None:
+async def test_orphans_are_counted_and_deleted(
+    sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
+) -> None:
     held = await fetch("held", ago=2 * DAY)
     tenant = fetch.tenant
     keys = [
@@ -264,7 +268,7 @@ async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
     assert await expiry.expire_batches() == 0
 
 
-async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: UnitOfWork) -> None:
+async def test_a_part_during_the_expiry_of_its_batch_is_consistent(backend: Backend, uow: UnitOfWork) -> None:
     """The part either keeps the batch open or finds it expired; it is never added to a deleted batch."""
     expiry, service = BatchExpiry(uow, backend.storage, _create_clock(backend)), RunService(FakeConnectors())
     for _ in range(6):

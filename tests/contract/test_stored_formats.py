@@ -13,7 +13,7 @@ FEATURES = {
 }  # fmt: skip
 
 
-def test_features_of_the_match_index() -> None:
+def test_stored_features_are_decoded() -> None:
     features = _DECODE(msgspec.msgpack.encode(FEATURES))
     assert (features.part, features.sides, features.figures) == ("A-1", (180.0, 90.0, None), (180.0, 90.0, None))
 

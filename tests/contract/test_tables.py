@@ -67,7 +67,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
             }
 
 
-async def test_keeps_what_a_later_release_wrote(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+async def test_keeps_values_of_a_later_release(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     """After a rollback to the previous release, values of the later one are read and kept."""
     row = build_sample(table.kind, FROM_LATER)
     await add_rows(uow, tenant, table, row)
@@ -108,7 +108,7 @@ async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[A
         assert found is not None and found.version == row.version + 1
 
 
-async def test_what_is_not_there(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+async def test_missing_rows_are_none(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     [row] = create_rows(table, 1)
     async with uow.begin(tenant, CALL) as tx:
         store = get_store(tx, table)

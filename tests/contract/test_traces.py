@@ -28,7 +28,7 @@ CALL = builders.CALL
 LEASE = timedelta(seconds=30)
 
 
-async def test_a_jobs_attempts_are_parts_of_what_queued_it(backend: Backend, tenant: Tenant) -> None:
+async def test_job_attempts_belong_to_the_trace_that_queued_the_job(backend: Backend, tenant: Tenant) -> None:
     lane, seen = f"source:{new_id('src')}", list[ClaimedJob]()
     further = NewJob("further", f"media:{new_id('src')}", tenant, {"a": 1})
     with backend.tracing.open_span("request", SpanKind.SERVER):
@@ -63,7 +63,7 @@ async def test_a_jobs_attempts_are_parts_of_what_queued_it(backend: Backend, ten
     assert 'joinery_job_attempts_total{kind="work",outcome="done"} 1.0' in text
 
 
-async def test_without_tracing_nothing_is_kept(backend: Backend, tenant: Tenant) -> None:
+async def test_nothing_is_stored_without_tracing(backend: Backend, tenant: Tenant) -> None:
     lane = f"source:{new_id('src')}"
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[JobStore].add(NewJob("work", lane, tenant))
@@ -77,9 +77,7 @@ async def test_without_tracing_nothing_is_kept(backend: Backend, tenant: Tenant)
     assert await backend.delivery_log.get_trace_context(tenant, run.id) is None
 
 
-async def test_a_run_is_found_as_it_was_traced_last_and_by_its_own_tenant_alone(
-    backend: Backend, tenant: Tenant
-) -> None:
+async def test_the_last_trace_of_a_run_is_found_by_its_own_tenant_only(backend: Backend, tenant: Tenant) -> None:
     source = builders.source()
     run = builders.run(source.id)
     with backend.tracing.open_span("request", SpanKind.SERVER) as request:
@@ -105,7 +103,7 @@ def _build_subscriber(tenant: Tenant, **changes: Any) -> Subscriber:
     )
 
 
-async def test_deliveries_are_parts_of_their_run_up_to_a_bound(backend: Backend, tenant: Tenant) -> None:
+async def test_deliveries_belong_to_the_trace_of_their_run_up_to_a_limit(backend: Backend, tenant: Tenant) -> None:
     source = builders.source()
     run = builders.run(source.id)
     with backend.tracing.open_span("runs.execute", SpanKind.CONSUMER) as attempt:
@@ -140,7 +138,7 @@ async def test_deliveries_are_parts_of_their_run_up_to_a_bound(backend: Backend,
     )
 
 
-async def test_the_run_of_an_envelope() -> None:
+async def test_the_run_is_read_from_an_envelope() -> None:
     run = new_id("run")
     assert find_run_id(f'{{"correlation_id":"{run}"}}'.encode()) == run
     for body in (
@@ -153,7 +151,7 @@ async def test_the_run_of_an_envelope() -> None:
         assert find_run_id(body) is None
 
 
-async def test_what_waits_is_counted_by_kinds_of_lanes(backend: Backend, tenant: Tenant) -> None:
+async def test_waiting_jobs_are_counted_by_kind_of_lane(backend: Backend, tenant: Tenant) -> None:
     """Others may use the backend at the same time, so the test counts lanes of its own kinds."""
     kind = new_id("src")
     async with backend.uow.begin(tenant, CALL) as tx:

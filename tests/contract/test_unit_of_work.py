@@ -25,7 +25,7 @@ async def _list_names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
         return {source.name for source in (await tx[SourceStore].page(PageRequest(100))).items}
 
 
-async def test_commits_on_leaving(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_commits_on_exit(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].add(builders.source(name="kept"))
         assert (await tx[SourceStore].page(PageRequest())).items[0].name == "kept"
@@ -44,14 +44,14 @@ async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> No
     assert await _list_names(uow, tenant) == set()
 
 
-async def test_a_dry_one_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_dry_transaction_has_no_effect(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         tx.is_dry_run = True
         await tx[SourceStore].add(builders.source())
     assert await _list_names(uow, tenant) == set()
 
 
-async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_scratch_transaction_reads_its_writes_and_has_no_effect(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     async with uow.begin_scratch(tenant, CALL) as tx:
         await tx[SourceStore].add(source)
@@ -59,7 +59,7 @@ async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfW
     assert await _list_names(uow, tenant) == set()
 
 
-async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_savepoint_is_rolled_back_alone(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].add(builders.source(name="before"))
         with pytest.raises(LookupError):
@@ -76,7 +76,7 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
     assert await _list_names(uow, tenant) == {"before", "kept", "after"}
 
 
-async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_savepoints_nest(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         with pytest.raises(LookupError):
             async with tx.savepoint():
@@ -87,7 +87,7 @@ async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
     assert await _list_names(uow, tenant) == {"outer"}
 
 
-async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_a_savepoint_rolls_back_changes_of_a_row(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].add(source)
@@ -99,7 +99,7 @@ async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenan
         assert again is not None and again.name == source.name
 
 
-async def test_remembers_what_it_did(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_records_its_effects(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
     change = Change("source", source.id, "create", {}, {"name": source.name})
     event, job = builders.event(source.id), NewJob("runs.execute", f"source:{source.id}", tenant, {"run": "run_x"})

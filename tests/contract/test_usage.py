@@ -57,7 +57,7 @@ async def read_usage(uow: UnitOfWork, tenant: Tenant) -> dict[str, int]:
         return {one.meter: one.used for one in (await SERVICE.get_month_usage(tx)).meters}
 
 
-async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend, uow: UnitOfWork) -> None:
+async def test_aggregation_keeps_counts(backend: Backend, uow: UnitOfWork) -> None:
     tenant, other = await create_tenant(backend), await create_tenant(backend)
     for amount in (3, 4):
         async with uow.begin(tenant, CALL) as tx:
@@ -79,7 +79,7 @@ async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend,
     assert (await read_usage(uow, other))[RECORDS] == 0
 
 
-async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uow: UnitOfWork) -> None:
+async def test_reservations_are_not_aggregated_until_they_end(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await create_tenant(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:
         assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
@@ -100,7 +100,7 @@ async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uo
         assert await quota.is_spent(tx, RECORDS)
 
 
-async def test_of_many_at_once_as_many_fit_as_there_is_room_for(backend: Backend, uow: UnitOfWork) -> None:
+async def test_concurrent_reservations_do_not_exceed_the_quota(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await create_tenant(backend, records=50)
 
     async def reserve(number: int) -> bool:
@@ -187,7 +187,7 @@ async def test_a_larger_plan_releases_held_deliveries(backend: Backend, uow: Uni
     assert tenant in await backend.usage.list_resumable(month)
 
 
-async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, uow: UnitOfWork) -> None:
+async def test_a_series_has_every_day_and_carries_levels_forward(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await create_tenant(backend)
     today = backend.now().date()
     async with uow.begin(tenant, CALL) as tx:
@@ -204,7 +204,7 @@ async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, 
         assert (await tx[UsageMeters].get_last_level(SOURCES, date(2020, 1, 1))) is None
 
 
-async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow: UnitOfWork) -> None:
+async def test_reserved_usage_counts_on_the_day_of_its_reservation(backend: Backend, uow: UnitOfWork) -> None:
     """Usage is also not counted twice on the next day or in another month."""
     tenant = await create_tenant(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:

@@ -8,7 +8,7 @@ OLD, NEW = "the first secret, at least 32 characters", "the second secret, at le
 CREDENTIALS = {"username": "änna", "password": "Geheim", "pages": 3}
 
 
-def test_opens_what_it_sealed() -> None:
+def test_encrypted_values_are_decrypted() -> None:
     vault = AesGcmVault(OLD)
     sealed = vault.encrypt(CREDENTIALS, "src_1")
     assert vault.decrypt(sealed, "src_1") == CREDENTIALS
@@ -23,7 +23,7 @@ def test_is_bound_to_its_source() -> None:
         AesGcmVault(OLD).decrypt(sealed, "src_2")
 
 
-def test_every_changed_byte_is_noticed() -> None:
+def test_every_changed_byte_is_detected() -> None:
     vault = AesGcmVault(OLD)
     sealed = vault.encrypt(CREDENTIALS, "src_1")
     for position in range(len(sealed)):
@@ -63,7 +63,7 @@ def test_is_bound_to_its_destination() -> None:
             vault.decrypt(sealed, owner, destination)
 
 
-def test_values_sealed_by_an_earlier_release_open_and_need_resealing() -> None:
+def test_values_of_an_earlier_release_are_decrypted_and_outdated() -> None:
     """The earlier release did not bind values to a destination."""
     sealed = bytes.fromhex(
         "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"

@@ -108,7 +108,7 @@ def _create_random_endpoint(dice: random.Random, sources: Sequence[str], filed: 
     )
 
 
-async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) -> None:
+async def test_forecasts_equal_a_direct_count(backend: Backend, tenant: Tenant) -> None:
     dice = random.Random(20261120)
     source = builders.source()
     made = [random_product(dice, source.id, source.catalogue, f"p{n}") for n in range(12)]
@@ -139,7 +139,7 @@ async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) 
         assert (late.events, late.peak_per_minute, late.deliveries) == (0, 0, 0)
 
 
-async def test_forecasts_own_events_alone(backend: Backend, tenant: Tenant) -> None:
+async def test_forecasts_include_own_events_only(backend: Backend, tenant: Tenant) -> None:
     other = await backend.tenant()
     for place in (other, replace(tenant, livemode=False)):
         async with backend.uow.begin(place, CALL) as tx:

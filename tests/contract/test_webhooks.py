@@ -120,7 +120,7 @@ async def test_secrets_are_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx[WebhookStore].get_secrets(endpoint.id) == EncryptedSecrets(b"new", SECRETS.current)
 
 
-async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> None:
+async def test_ended_rotations_are_found(backend: Backend) -> None:
     now, tenants = backend.now(), [await backend.tenant(), await backend.tenant(livemode=False)]
     lapsed, lasting, none = (
         builders.endpoint(rotation=Rotation(now - timedelta(hours=2), "abc=")),
@@ -139,7 +139,7 @@ async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> No
     assert found == [(tenants[1], lapsed.id)]
 
 
-async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> None:
+async def test_counting_endpoints_blocks_concurrent_creations(backend: Backend, tenant: Tenant) -> None:
     order: list[str] = []
 
     async def second() -> None:
@@ -165,7 +165,9 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
         await check_pagination(tx[WebhookStore].page, endpoints[::-1], lambda endpoint: endpoint.id)
 
 
-async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_removing_an_endpoint_deletes_its_secrets_and_fails_open_deliveries(
+    uow: UnitOfWork, tenant: Tenant
+) -> None:
     endpoint = builders.endpoint()
     waiting = builders.delivery(endpoint.id)
     await _add_endpoints(uow, tenant, endpoint)
@@ -180,7 +182,7 @@ async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWo
         assert await tx[WebhookStore].get_delivery(endpoint.id, waiting.id) == expected
 
 
-async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_keeps_every_field_of_deliveries(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     attempts = (
         DeliveryAttempt(MOMENT, "failed", 15000, "timeout"),
@@ -263,7 +265,7 @@ def _build_finished_delivery(endpoint: str, status: str, at: datetime) -> Delive
     )  # fmt: skip
 
 
-async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_resending_keeps_the_body(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     done, at = _build_finished_delivery(endpoint.id, "succeeded", MOMENT), MOMENT + timedelta(hours=2)
     await _add_endpoints(uow, tenant, endpoint)
@@ -275,7 +277,7 @@ async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) ->
         assert await tx[WebhookStore].get_delivery(endpoint.id, done.id) == expected
 
 
-async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_recovers_failed_deliveries_of_the_time_range(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint, other = builders.endpoint(), builders.endpoint()
     moments = [MOMENT + timedelta(hours=hour) for hour in range(5)]
     failed = [_build_finished_delivery(endpoint.id, "failed", moment) for moment in moments]
@@ -301,7 +303,7 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
         assert await tx[WebhookStore].get_delivery(other.id, elsewhere.id) == elsewhere
 
 
-async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_recovers_up_to_the_limit_of_open_deliveries(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     failed = sorted((_build_finished_delivery(endpoint.id, "failed", MOMENT) for _ in range(5)), key=lambda one: one.id)
     await _add_endpoints(uow, tenant, endpoint)
@@ -320,7 +322,7 @@ async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant
             assert states == sorted(states, reverse=True), "the oldest first"
 
 
-async def test_open_deliveries_fail(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_open_deliveries_can_be_failed(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     fine = _build_finished_delivery(endpoint.id, "succeeded", MOMENT)
     waiting, sending = builders.delivery(endpoint.id), builders.delivery(endpoint.id, status="sending")

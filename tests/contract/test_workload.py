@@ -19,7 +19,7 @@ from tests.support.backend import Backend
 pytestmark = pytest.mark.asyncio
 
 
-async def test_slow_and_troubled_sources(backend: Backend) -> None:
+async def test_slow_and_failing_sources_are_listed(backend: Backend) -> None:
     tenant, now = await backend.tenant(livemode=False), backend.now().replace(microsecond=0)
     reason = StatusReason("fetch_failed", "It does not answer.")
     sick = builders.source(id=new_id("src"), status=SourceStatus.BLOCKED, failures=1_000_000, status_reason=reason)
@@ -43,7 +43,7 @@ async def test_slow_and_troubled_sources(backend: Backend) -> None:
     assert (troubled.id, troubled.reason, troubled.failures) == (sick.id, reason.message, 1_000_000)
 
 
-async def test_tenants_by_what_they_had_done(backend: Backend) -> None:
+async def test_tenants_are_listed_with_their_load(backend: Backend) -> None:
     org = await backend.organisation(name="Busy")
     tenant, now = Tenant(org.id, True), backend.now()
     await backend.sink.write([builders.request_log(tenant, created_at=now - timedelta(minutes=n)) for n in (1, 59, 61)])
@@ -56,7 +56,7 @@ async def test_tenants_by_what_they_had_done(backend: Backend) -> None:
     assert (found.name, found.records, found.requests, found.deliveries) == ("Busy", 7, 2, 0)
 
 
-async def test_open_work_is_looked_at_within_bounds(backend: Backend) -> None:
+async def test_open_work_is_counted_up_to_a_limit(backend: Backend) -> None:
     tenant, lane = await backend.tenant(), f"backlog{new_id('src')}"
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for number in range(3):

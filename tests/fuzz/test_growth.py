@@ -228,7 +228,7 @@ def _choose_units(effort: Effort) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("name", TARGETS)
 @parametrize_effort(examples=len(UNITS), parts=len(TARGETS))
-def test_costs_grow_with_the_input(name: str, effort: Effort) -> None:
+def test_costs_grow_linearly_with_the_input(name: str, effort: Effort) -> None:
     target = TARGETS[name]
     for at, unit in enumerate(_choose_units(effort)):
         _check_time(target, unit)
@@ -236,7 +236,7 @@ def test_costs_grow_with_the_input(name: str, effort: Effort) -> None:
             _check_memory(target, unit)
 
 
-def test_every_row_of_the_table_is_tried() -> None:
+def test_every_row_of_the_table_is_covered() -> None:
     text = (
         (ROOT / "docs" / "threat-model.md")
         .read_text(encoding="utf-8")

@@ -124,7 +124,9 @@ def _write_marker(theirs: Tenancy, ids: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize(("name", "method", "path"), OPERATIONS, ids=[row[0] for row in OPERATIONS])
 @parametrize_effort(examples=24, parts=len(OPERATIONS))
-def test_requests(target: ApiTarget, name: str, method: str, path: str, effort: Effort) -> None:
+def test_arbitrary_requests_are_answered_as_documented(
+    target: ApiTarget, name: str, method: str, path: str, effort: Effort
+) -> None:
     def check(request: FuzzRequest) -> None:
         began = time.monotonic()
         response = send_request(target.stage.port, request, str(target.mine.api.secret))
@@ -170,7 +172,7 @@ def _check_memory(target: ApiTarget) -> None:
     assert all(each < READER_MEMORY for each in readers.values()), readers
 
 
-def test_the_api_is_still_the_same(target: ApiTarget) -> None:
+def test_the_api_never_restarted(target: ApiTarget) -> None:
     """The process never restarted and still responds."""
     assert target.mine.api.is_ready()
     assert [process.pid for process in target.stage.processes if process.poll() is None] == [target.api_pid]

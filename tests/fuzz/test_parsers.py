@@ -117,7 +117,7 @@ async def _ignore_progress(_: int) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 @parametrize_effort(examples=60, parts=PARTS)
-def test_files(reader_runner: ReaderRunner, format: str, effort: Effort) -> None:
+def test_mutated_files_are_read_or_refused(reader_runner: ReaderRunner, format: str, effort: Effort) -> None:
     connectors = st.sampled_from(CONNECTORS.get(format, ("csv",)))
 
     def check(file: MutatedFile, connector: str, config: dict[str, Any], stream: str, sampled: bool) -> None:
@@ -143,7 +143,7 @@ TEXTS = st.lists(st.one_of(_HOSTILE, _VENDOR, st.text(max_size=40)), max_size=6)
 
 
 @parametrize_effort(examples=30, parts=PARTS)
-def test_texts(effort: Effort) -> None:
+def test_arbitrary_texts_are_parsed(effort: Effort) -> None:
     """Readers of texts never raise."""
 
     def check(text: str) -> None:
@@ -158,7 +158,7 @@ def test_texts(effort: Effort) -> None:
 
 
 @parametrize_effort(examples=200, parts=PARTS)
-def test_pushed_records(effort: Effort) -> None:
+def test_pushed_records_are_read(effort: Effort) -> None:
     """Arbitrary records, valid for the API's schema or not, result in a statement or problems."""
     schema = wire_records.PUSH["properties"]["records"]["items"]
     records, validator, codec = build_values(schema), Validator(schema), JsonCodec()

@@ -95,7 +95,7 @@ def _build_key(tool: AgentTool, given: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", TOOLS)
 @parametrize_effort(examples=12, parts=len(TOOLS))
-def test_calls(endpoint: McpEndpoint, name: str, effort: Effort) -> None:
+def test_arbitrary_calls_are_answered(endpoint: McpEndpoint, name: str, effort: Effort) -> None:
     tool = TOOLS[name]
     described = Draft202012Validator(tool.output_schema or True)
 
@@ -110,7 +110,7 @@ def test_calls(endpoint: McpEndpoint, name: str, effort: Effort) -> None:
 
 
 @parametrize_effort(examples=150, parts=4)
-def test_messages(endpoint: McpEndpoint, effort: Effort) -> None:
+def test_arbitrary_messages_are_answered(endpoint: McpEndpoint, effort: Effort) -> None:
     """Messages are arbitrary JSON."""
     params = st.one_of(
         JSON,

@@ -163,7 +163,7 @@ TAMPERINGS = {
 
 
 @pytest.mark.parametrize(("statements", "faults"), TAMPERINGS.values(), ids=TAMPERINGS)
-async def test_it_is_found(
+async def test_tampering_is_detected(
     harness: TamperingHarness, statements: tuple[str, ...], faults: list[tuple[str, int]]
 ) -> None:
     tenant = await harness.create_tenant()
@@ -190,7 +190,7 @@ async def test_the_command_names_the_entries(harness: TamperingHarness) -> None:
     assert (status, answer["chains"][0]["faults"]) == (1, [{"kind": "missing", "sequence": 9, "until": 9}])
 
 
-async def test_old_entries_go_and_leave_a_chain(harness: TamperingHarness) -> None:
+async def test_deleting_old_entries_keeps_the_chain_valid(harness: TamperingHarness) -> None:
     tenant = await harness.create_tenant(4)
     old = datetime.now(UTC) - retention.AUDIT_ENTRIES - timedelta(days=1)
     async with harness.application.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
@@ -221,7 +221,7 @@ async def test_old_entries_go_and_leave_a_chain(harness: TamperingHarness) -> No
     assert await harness.find_faults(tenant) == [("missing", 3)]
 
 
-async def test_two_who_undo_at_once_undo_it_once(harness: TamperingHarness) -> None:
+async def test_concurrent_undos_undo_once(harness: TamperingHarness) -> None:
     organisation = await harness.application.create_organisation()
     mine = await harness.application.create_tenancy(organisation, livemode=True)
     undo = next(row for row in OPERATIONS if row.id == "audit.undo")
@@ -233,7 +233,7 @@ async def test_two_who_undo_at_once_undo_it_once(harness: TamperingHarness) -> N
     assert await harness.find_faults(mine.tenant) == []
 
 
-async def test_writers_and_undoers_at_once_leave_the_chain_whole(harness: TamperingHarness) -> None:
+async def test_concurrent_writes_and_undos_keep_the_chain_valid(harness: TamperingHarness) -> None:
     mine = await harness.application.create_tenancy(await harness.application.create_organisation(), livemode=True)
 
     async def write(writer: int) -> None:

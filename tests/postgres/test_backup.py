@@ -125,7 +125,7 @@ async def _restore_backup(path: Path, address: str, objects: ObjectStore) -> Non
 
 
 @pytest.mark.parametrize("kept_in", ["files", "s3"])
-async def test_from_any_server_to_any(
+async def test_backups_are_restored_from_any_server_to_any(
     source: str, targets: list[str], tmp_path: Path, kept_in: str, request: pytest.FixtureRequest
 ) -> None:
     def store(name: str) -> ObjectStore:
@@ -189,7 +189,7 @@ async def test_other_bytes_under_a_key_are_not_overwritten(source: str, targets:
     assert await _read_rows(targets[0]) == {}
 
 
-async def test_an_object_that_is_forgotten_meanwhile(
+async def test_an_object_deleted_during_the_backup_is_included(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Retention deletes an object after the rows were read: it had been copied before."""
@@ -210,7 +210,7 @@ async def test_an_object_that_is_forgotten_meanwhile(
     assert contents.verify_backup(BackupReader(tmp_path / "backup")) == made
 
 
-async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
+async def test_a_backup_of_an_earlier_schema_is_migrated(
     targets: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup of an unknown release is refused."""
@@ -247,7 +247,7 @@ async def test_backups_of_the_last_release_are_restored_and_older_ones_refused(
     assert await _read_rows(targets[0]) == await _read_rows(address)
 
 
-async def test_whatever_ends_a_backup_leaves_none(source: str, tmp_path: Path) -> None:
+async def test_a_failed_backup_leaves_no_file(source: str, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), BackupWriter(tmp_path / "backup") as writer:
         writer.add_file("one", b"x")
         raise RuntimeError
@@ -262,6 +262,6 @@ async def test_whatever_ends_a_backup_leaves_none(source: str, tmp_path: Path) -
     assert not (tmp_path / "backup" / "left").exists()
 
 
-async def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
+async def test_names_outside_the_backup_are_refused(tmp_path: Path) -> None:
     with BackupWriter(tmp_path / "backup") as writer, pytest.raises(BackupError, match="not a valid file name"):
         writer.add_file("objects/../../outside", b"x")

@@ -33,7 +33,7 @@ def test_every_command_states_the_next_step(
 
 
 @pytest.mark.asyncio
-async def test_init_leaves_a_plain_postgresql_as_it_is() -> None:
+async def test_init_does_not_change_a_plain_postgresql() -> None:
     async with create_temporary_database("single", migrated=False) as address:
         with pytest.raises(ClusterError, match="docs/cluster.md"):
             async with connect_to_coordinator(address):
@@ -46,13 +46,13 @@ async def test_init_leaves_a_plain_postgresql_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("command", ["init", "status", "move", "rebalance"])
-def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", command, "--help"]) == 0
     assert command in capsys.readouterr().out
 
 
 @pytest.mark.asyncio
-async def test_homes_are_known_while_the_nodes_are_read_again() -> None:
+async def test_placements_are_cached_while_the_nodes_are_read_again() -> None:
     reading, answered = asyncio.Event(), asyncio.Event()
     answered.set()
 

@@ -57,7 +57,7 @@ async def _merge_and_undo(shop: MergedCatalogue, number: int) -> None:
             continue
 
 
-async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> None:
+async def test_documents_follow_from_statements_and_merges(backend: Backend) -> None:
     shop = MergedCatalogue(backend.uow, await backend.tenant())
     for number in range(3):
         source = await shop.create_source()

@@ -27,7 +27,7 @@ async def test_many_readers_of_the_log_share_few_connections(tmp_path: Path, pat
         assert {answer.status for answer in answers} == {200}
 
 
-async def test_whoever_gets_no_connection_leaves_none_open() -> None:
+async def test_requests_without_a_connection_leave_none_open() -> None:
     async with (
         create_temporary_database("refused") as address,
         await psycopg.AsyncConnection.connect(address, autocommit=True) as owner,
@@ -51,7 +51,7 @@ async def _count_connections(owner: psycopg.AsyncConnection) -> int:
     return int(row[0])
 
 
-async def test_a_slow_look_at_the_workload_is_not_a_database_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_workload_query_is_not_an_unreachable_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "_TIMEOUT", "SET LOCAL statement_timeout = '10ms'")
     monkeypatch.setitem(platform.SQL, "find_tenant_of_source", "SELECT pg_sleep(5), %(id)s::text")
     pool = Pool(await database(), size=1)

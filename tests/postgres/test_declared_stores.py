@@ -101,7 +101,7 @@ async def test_collections_are_lists_and_defaults_are_the_ports() -> None:
     assert chairs.last[1] == {"ids": ["a"], "legs": 3, "most": 9}
 
 
-async def test_a_dataclass_is_its_fields_unless_something_else_makes_the_parameters() -> None:
+async def test_parameters_are_the_fields_of_a_dataclass_by_default() -> None:
     chairs = ChairStore()
     await chairs.add(Chair("a", 4))
     assert chairs.last == ("-- add", {"id": "a", "legs": 4})
@@ -111,14 +111,14 @@ async def test_a_dataclass_is_its_fields_unless_something_else_makes_the_paramet
     assert chairs.last == ("-- rename", {"id": "A"})
 
 
-async def test_whether_a_row_was_touched() -> None:
+async def test_the_result_states_whether_a_row_was_changed() -> None:
     assert await ChairStore(()).remove("a") is True
     gone = ChairStore()
     assert await gone.remove("a", now="noon") is False
     assert gone.last == ("-- drop_chair", {"id": "a", "now": "noon"})
 
 
-async def test_a_value_and_a_page() -> None:
+async def test_values_and_pages_are_read() -> None:
     assert await ChairStore((4,)).legs("a") == 4
     chairs = ChairStore(("b", 4), ("a", 4))
     page = await chairs.page(PageRequest(limit=1), 4)

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.asyncio
 SETTINGS = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
 
 
-async def test_our_side() -> None:
+async def test_the_client_sends_keepalives() -> None:
     async with await connect(await database(), "a test") as connection:
         parameters = connection.info.get_parameters()
         cursor = await connection.execute("SHOW application_name")
@@ -28,7 +28,7 @@ async def test_settings_of_the_address_take_precedence() -> None:
         assert connection.info.get_parameters()["keepalives_idle"] == "60"
 
 
-async def test_their_side() -> None:
+async def test_the_server_sends_keepalives() -> None:
     if not await is_available():
         pytest.skip("no server at hand over TCP")
     async with await connect(MACHINES_OWN, "a test") as connection:

@@ -37,7 +37,7 @@ async def test_connections_that_lack_a_secret_are_counted() -> None:
                 await pool.close()
 
 
-async def test_the_ring_is_put_in_the_place_of_what_was_read() -> None:
+async def test_the_key_ring_is_replaced_only_if_unchanged() -> None:
     async with create_temporary_database("key_rings") as address:
         pool = Pool(address)
         rings = PostgresKeyRingStore(pool)

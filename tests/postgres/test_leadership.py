@@ -45,7 +45,7 @@ class Candidate:
             await asyncio.gather(leaving, losing, return_exceptions=True)
 
 
-async def test_a_clean_leave_is_notified(address: str) -> None:
+async def test_a_clean_resignation_is_notified(address: str) -> None:
     async with asyncio.timeout(20):
         first = Candidate(address, 600)
         await first.leads.wait()
@@ -58,7 +58,7 @@ async def test_a_clean_leave_is_notified(address: str) -> None:
         await asyncio.gather(first.task, second.task)
 
 
-async def test_a_crashed_leader_is_replaced_and_notices(address: str) -> None:
+async def test_a_crashed_leader_is_replaced_and_detects_it(address: str) -> None:
     async with asyncio.timeout(20):
         first = Candidate(address, 0.1)
         await first.leads.wait()
@@ -75,7 +75,7 @@ async def test_a_crashed_leader_is_replaced_and_notices(address: str) -> None:
         await asyncio.gather(first.task, second.task)
 
 
-async def test_a_standby_holds_no_vacuum_back(address: str) -> None:
+async def test_a_standby_does_not_hold_back_vacuum(address: str) -> None:
     first = Candidate(address, 600)
     second = Candidate(address, 600)
     try:
@@ -92,7 +92,7 @@ async def test_a_standby_holds_no_vacuum_back(address: str) -> None:
         await asyncio.gather(first.task, second.task, return_exceptions=True)
 
 
-async def test_a_wait_inside_a_statement_would(address: str) -> None:
+async def test_a_wait_inside_a_statement_holds_back_vacuum(address: str) -> None:
     """Checks that the vacuum test would detect it."""
     async with asyncio.timeout(20), await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("SELECT pg_advisory_lock(1)")

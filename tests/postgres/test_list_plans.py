@@ -220,7 +220,9 @@ def find_faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = 
 
 
 @pytest.mark.parametrize("operation", LISTS.values(), ids=LISTS)
-async def test_a_page_costs_a_page(harness: ListHarness, operation: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_reads_few_rows(
+    harness: ListHarness, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = set()
     for query in _build_queries(operation, harness.today):
         with harness.record_statements(monkeypatch):
@@ -252,7 +254,7 @@ async def test_a_page_costs_a_page(harness: ListHarness, operation: Operation, m
     assert seen
 
 
-async def test_walking_through_a_table_would_be_noticed(harness: ListHarness) -> None:
+async def test_a_full_scan_is_detected(harness: ListHarness) -> None:
     """Checks a list without an index in its order, and one that reads its whole table."""
     values = {"org": harness.tenant.org}
     await harness.connection.execute("SET plan_cache_mode = force_custom_plan")

@@ -71,7 +71,7 @@ async def follow_log(idle: float) -> AsyncIterator[FollowedLog]:
             await pool.close()
 
 
-async def test_a_cut_listener_reconnects_and_misses_nothing() -> None:
+async def test_a_disconnected_listener_reconnects_and_misses_nothing() -> None:
     async with follow_log(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
         written, seen = [], []
 

@@ -33,7 +33,7 @@ async def _append_event(uow: PostgresUnitOfWork) -> str:
     return event.id
 
 
-async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
+async def test_terms_are_recorded_again_after_a_restore() -> None:
     """The restore closes connections and with them their caches, so new events are recorded again."""
     async with create_temporary_database("noted") as address:
         pool = Pool(address, size=1)
@@ -58,7 +58,7 @@ async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
             await pool.close()
 
 
-async def test_a_connection_notes_a_type_once_in_a_block() -> None:
+async def test_a_connection_records_a_type_once_per_block() -> None:
     """Hundreds of events need one row; the others need no statement."""
     async with create_temporary_database("noting") as address:
         pool = Pool(address, size=1)

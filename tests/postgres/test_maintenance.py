@@ -93,7 +93,7 @@ async def test_a_day_begins_with_its_first_id() -> None:
     assert compute_first_id("dlv", TODAY) < new_id("dlv") < compute_first_id("dlv", TODAY + timedelta(days=2))
 
 
-async def test_deliveries_are_stored_in_the_partition_of_their_ids_day(harness: MaintenanceHarness) -> None:
+async def test_deliveries_are_stored_in_the_partition_of_their_day(harness: MaintenanceHarness) -> None:
     await harness.maintenance.maintain_partitions(TODAY)
     endpoint = await _add_endpoint(harness)
     tomorrow = TODAY + timedelta(days=1)
@@ -125,7 +125,7 @@ async def test_old_days_of_deliveries_are_dropped(harness: MaintenanceHarness) -
     }  # fmt: skip
 
 
-async def test_the_floor_rises_with_the_events_that_are_dropped(harness: MaintenanceHarness) -> None:
+async def test_the_low_watermark_rises_with_dropped_events(harness: MaintenanceHarness) -> None:
     begun = TODAY - timedelta(days=50)
     await harness.maintenance.maintain_partitions(begun)
     reader = PostgresEventReader(harness.pool)
@@ -149,7 +149,7 @@ async def test_the_floor_rises_with_the_events_that_are_dropped(harness: Mainten
     assert (await reader.query_bounds([harness.tenant]))[harness.tenant].low == positions[5]
 
 
-async def test_plans_keep_deliveries_for_less_long(harness: MaintenanceHarness) -> None:
+async def test_plans_can_shorten_the_retention_of_deliveries(harness: MaintenanceHarness) -> None:
     await harness.owner.execute("UPDATE plans SET delivery_days = 7 WHERE code = 'standard'")
     endpoint = await _add_endpoint(harness)
     old, young = _create_id(TODAY - timedelta(days=8)), _create_id(TODAY - timedelta(days=6))
@@ -225,7 +225,7 @@ async def test_rows_of_a_day_without_a_partition_move_there(harness: Maintenance
     }
 
 
-async def test_too_many_of_them_stay_and_stop_nobody(
+async def test_too_many_misplaced_rows_stay_and_block_nothing(
     harness: MaintenanceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitions, "MAX_MOVED_ROWS", 3)
@@ -240,7 +240,7 @@ async def test_too_many_of_them_stay_and_stop_nobody(
         )
 
 
-async def test_one_tables_trouble_does_not_stop_the_others(
+async def test_a_failing_table_does_not_stop_the_others(
     harness: MaintenanceHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     day = TODAY + timedelta(days=20)
@@ -258,7 +258,7 @@ async def test_one_tables_trouble_does_not_stop_the_others(
         )
 
 
-async def test_days_are_those_of_utc(harness: MaintenanceHarness) -> None:
+async def test_days_are_utc_days(harness: MaintenanceHarness) -> None:
     await harness.owner.execute(
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_database()); END $$"
     )
@@ -269,7 +269,7 @@ async def test_days_are_those_of_utc(harness: MaintenanceHarness) -> None:
     assert await harness.count_rows("events") == {f"events_{late:%Y%m%d}": 1}
 
 
-async def test_an_event_of_a_slow_clock_takes_nothing_along(harness: MaintenanceHarness) -> None:
+async def test_an_event_of_a_slow_clock_does_not_expire_others(harness: MaintenanceHarness) -> None:
     """The clock of one process was 29 days behind: its events are not old, and no position in the log expires."""
     begun = TODAY - timedelta(days=60)
     for ahead in range(0, 40, DAYS_AHEAD + 1):
@@ -327,7 +327,7 @@ async def _write_request_logs(
     await sink.write([builders.request_log(tenant or harness.tenant, created_at=moment) for _ in range(number)])
 
 
-async def test_plans_keep_request_logs_for_less_long(
+async def test_plans_can_shorten_the_retention_of_request_logs(
     harness: MaintenanceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are deleted in batches, of these organisations only, and in the default partition as well."""
@@ -353,7 +353,7 @@ async def test_plans_keep_request_logs_for_less_long(
     assert await harness.maintenance.purge_request_logs(TODAY) == 0
 
 
-async def test_what_is_not_to_go_is_not_read(harness: MaintenanceHarness) -> None:
+async def test_unexpired_rows_are_not_read(harness: MaintenanceHarness) -> None:
     """The search for expired rows costs index lookups, whatever the number of rows."""
     await harness.maintenance.maintain_partitions(TODAY - timedelta(days=50))
     day = TODAY - timedelta(days=50)
@@ -388,7 +388,7 @@ async def _count_blocks(harness: MaintenanceHarness, name: str) -> int:
     return int(row[0]) if row else 0
 
 
-async def test_inbound_messages_go_by_their_age(harness: MaintenanceHarness) -> None:
+async def test_inbound_messages_are_deleted_by_age(harness: MaintenanceHarness) -> None:
     now = datetime.now(UTC)
     ages = (timedelta(), INBOUND_MESSAGES - timedelta(hours=1), INBOUND_MESSAGES + timedelta(hours=1))
     made = [

@@ -34,7 +34,7 @@ def test_every_migration_leaves_the_last_release_working() -> None:
     }
 
 
-def test_an_index_is_made_outside_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_is_created_outside_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(create_database("migrating_index"))
     script = "-- transaction: none\nDROP INDEX CONCURRENTLY IF EXISTS next;\nCREATE INDEX CONCURRENTLY next ON users (created_at);\n"
     _add_migrations(monkeypatch, (NEXT, script))
@@ -53,7 +53,7 @@ def test_a_migration_must_declare_that_it_needs_no_transaction(monkeypatch: pyte
     assert asyncio.run(schema_migrations.list_pending_migrations(address)) == [NEXT]
 
 
-def test_what_was_applied_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrations_applied_before_a_failure_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(create_database("migrating_failure"))
     _add_migrations(monkeypatch, (NEXT, "CREATE TABLE made (a integer)"), ("9002_broken", "SELECT 1 / 0"))
     with pytest.raises(psycopg.errors.DivisionByZero):
@@ -61,14 +61,14 @@ def test_what_was_applied_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch
     assert NEXT in (found := asyncio.run(read_compatibility(address))).names and "9002_broken" not in found.names
 
 
-def test_what_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_migrations_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(create_database("migrating_plan"))
     assert asyncio.run(schema_migrations.list_pending_migrations(address)) == []
     _add_migrations(monkeypatch, (NEXT, "SELECT 1"))
     assert asyncio.run(schema_migrations.list_pending_migrations(address)) == [NEXT]
 
 
-def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_in_use_fails_the_migration(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(create_database("migrating_busy"))
     _add_migrations(monkeypatch, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
     monkeypatch.setattr(schema_migrations, "LOCK_ATTEMPTS", 1)
@@ -79,7 +79,7 @@ def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(schema_migrations.migrate(address)) == [NEXT]
 
 
-def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contracting_migration_excludes_earlier_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(create_database("migrating_contract"))
     with monkeypatch.context() as later:
         _add_migrations(later, (NEXT, "-- oldest-compatible: 9001\nSELECT 1"))
@@ -91,7 +91,7 @@ def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.
         asyncio.run(schema_migrations.migrate(address))
 
 
-def test_an_expanding_migration_leaves_them_working(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expanding_migration_keeps_earlier_releases_working(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(create_database("migrating_expand"))
     with monkeypatch.context() as later:
         _add_migrations(later, (NEXT, "ALTER TABLE users ADD COLUMN next text"))

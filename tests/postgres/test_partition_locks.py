@@ -135,7 +135,7 @@ async def test_nothing_waits_while_a_dump_runs(harness: PartitionHarness, caplog
     assert harness.longest < 1, "somebody waited behind the maintenance"
 
 
-async def test_who_is_in_the_way_for_a_moment_only_delays_it(harness: PartitionHarness) -> None:
+async def test_a_short_lock_only_delays_maintenance(harness: PartitionHarness) -> None:
     new = TODAY + timedelta(days=1)
     async with asyncio.timeout(60):
         async with harness.hold_dump():
@@ -146,7 +146,9 @@ async def test_who_is_in_the_way_for_a_moment_only_delays_it(harness: PartitionH
         assert build_partition_name(table, new + timedelta(days=DAYS_AHEAD)) in await harness.list_partitions(table)
 
 
-async def test_two_at_once_make_each_day_once(harness: PartitionHarness, caplog: pytest.LogCaptureFixture) -> None:
+async def test_concurrent_maintenance_creates_each_partition_once(
+    harness: PartitionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     days = [TODAY + timedelta(days=n) for n in range(10, 14)]
     await asyncio.gather(*(harness.maintain_partitions(day) for day in [*days, *days]))
     await harness.maintain_partitions(days[-1])
@@ -157,7 +159,9 @@ async def test_two_at_once_make_each_day_once(harness: PartitionHarness, caplog:
 
 
 @pytest.mark.soak
-async def test_many_days_go_by(harness: PartitionHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_partitions_stay_bounded_over_many_days(
+    harness: PartitionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ticks are missed or blocked by dumps, and rows are misdated; the number of partitions stays bounded."""
     monkeypatch.setattr(partitions, "LOCK_PAUSE_SECONDS", 0.0)
     dice = random.Random(7)

@@ -44,7 +44,7 @@ async def load_database() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str
 
 
 @pytest.mark.parametrize("stream", ["catalogue", "stock"])
-async def test_what_is_stated_is_found_without_walking_everything(stream: str) -> None:
+async def test_stated_offers_are_counted_without_a_full_scan(stream: str) -> None:
     """The removal limit checks this for each chunk: a wrong join order costs the third power of the rows."""
     async with load_database() as (uow, tenant, source), uow.begin_reading(tenant) as tx:
         keys = [f"P{n}" + ("" if stream == "catalogue" else "-0") for n in range(0, PRODUCTS, 2)]

@@ -38,7 +38,7 @@ def _list_nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-async def test_a_page_walks_the_index(address: str, mode: str) -> None:
+async def test_a_page_scans_the_index(address: str, mode: str) -> None:
     pool = Pool(address, size=1)
     try:
         async with pool.connect_to_tenant(Tenant("org_1", True)) as link:

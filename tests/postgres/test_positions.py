@@ -136,7 +136,7 @@ async def _read_events(address: str, org: str, *, live_only: bool = False) -> li
         return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
 
 
-async def test_positions_are_taken_when_everything_else_is_done() -> None:
+async def test_positions_are_assigned_at_the_end_of_the_transaction() -> None:
     """A transaction that has appended and continues does not block others of the same log."""
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
@@ -154,7 +154,7 @@ async def test_positions_are_taken_when_everything_else_is_done() -> None:
     ]  # fmt: skip
 
 
-async def test_a_writer_that_is_about_to_commit_holds_up_its_own_log_alone() -> None:
+async def test_a_committing_writer_blocks_its_own_log_only() -> None:
     """From here on its row of the log is locked; other logs, including its test mode's, are not."""
     async with postgres_backend() as backend:
         tenant, other = await backend.tenant(), await backend.tenant()
@@ -178,7 +178,7 @@ async def test_a_writer_that_is_about_to_commit_holds_up_its_own_log_alone() -> 
         ]
 
 
-async def test_what_dies_right_before_its_commit_leaves_no_gap() -> None:
+async def test_a_writer_killed_before_its_commit_leaves_no_gap() -> None:
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
         await _append_event(backend, tenant)
@@ -191,7 +191,7 @@ async def test_what_dies_right_before_its_commit_leaves_no_gap() -> None:
         assert [position for position, _, _ in await _read_events(await database(), tenant.org)] == [1, 2]
 
 
-async def test_a_savepoint_that_is_undone_takes_its_events_along() -> None:
+async def test_a_rolled_back_savepoint_removes_its_events() -> None:
     async with postgres_backend() as backend:
         tenant = await backend.tenant()
         async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -205,7 +205,7 @@ async def test_a_savepoint_that_is_undone_takes_its_events_along() -> None:
         assert found == [(1, "src_3"), (2, "src_2")]
 
 
-async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> None:
+async def test_the_first_event_of_a_log_is_not_visible_before_its_commit() -> None:
     async with create_temporary_database("first") as address:
         pool, log = Pool(address, size=2), Tenant("org_1", True)
         reader = PostgresEventReader(pool)
@@ -224,7 +224,7 @@ async def _append_event(backend: Backend, log: Tenant) -> None:
         await tx[EventLog].append([builders.event("src_3")])
 
 
-async def test_who_stands_behind_an_event_of_a_wrong_clock_hears_what_follows() -> None:
+async def test_a_reader_after_an_event_of_a_wrong_clock_gets_later_events() -> None:
     """The partitions after a position are found by its time, also after the server's clock was ahead."""
     async with postgres_backend() as backend:
         log = await backend.tenant()

@@ -186,7 +186,7 @@ async def _fetch_rows(address: str, statement: str, **values: Any) -> list[tuple
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_every_table(address: str, role: str) -> None:
+async def test_table_privileges_are_as_listed(address: str, role: str) -> None:
     found = {}
     for name, partition, rights, columns in await _fetch_rows(address, _TABLES, role=role):
         letters = "".join(letter for letter in "SIUD" for right in rights.split(",") if right[:1] == letter)
@@ -200,7 +200,7 @@ async def test_every_table(address: str, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_schema_database_sequences_and_functions(address: str, role: str) -> None:
+async def test_privileges_on_other_objects_are_as_listed(address: str, role: str) -> None:
     rights = "SELECT has_schema_privilege(%(who)s, 'public', %(right)s)"
     assert await _fetch_rows(address, rights, who=role, right="USAGE") == [(True,)]
     assert await _fetch_rows(address, rights, who=role, right="CREATE") == [(False,)]
@@ -218,7 +218,7 @@ async def test_schema_database_sequences_and_functions(address: str, role: str) 
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_what_processes_may_not(address: str, role: str) -> None:
+async def test_processes_lack_other_privileges(address: str, role: str) -> None:
     for statement in (
         "CREATE TABLE public.mine (a integer)",
         "CREATE FUNCTION public.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
@@ -249,8 +249,8 @@ async def test_migrating_again_revokes_privileges_granted_since(address: str) ->
         await owner.execute("GRANT SELECT ON sources TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC")
     assert await migrate(address) == []
     for role in ROLES:
-        await test_every_table(address, role)
-        await test_schema_database_sequences_and_functions(address, role)
+        await test_table_privileges_are_as_listed(address, role)
+        await test_privileges_on_other_objects_are_as_listed(address, role)
 
 
 async def test_a_tenants_connection_never_spans_tenants(address: str) -> None:
@@ -270,7 +270,7 @@ async def test_a_tenants_connection_never_spans_tenants(address: str) -> None:
     assert await _fetch_rows(address, member, who=SYSTEM, other=APP) == [(False,)]
 
 
-async def test_what_spans_tenants_sees_them_all(address: str) -> None:
+async def test_connections_across_tenants_read_all_rows(address: str) -> None:
     await _insert_organisations(address)
     pool = Pool(address, size=1)
     try:
@@ -283,7 +283,7 @@ async def test_what_spans_tenants_sees_them_all(address: str) -> None:
         await pool.close()
 
 
-async def test_an_owner_whom_policies_bind_sees_every_row(address: str) -> None:
+async def test_an_owner_under_policies_reads_every_row(address: str) -> None:
     """Applies also to the next owner: a new owner sees the rows after its migration."""
     owner = sql.Identifier(f"owner_of_{urlsplit(address).path[1:]}")
     await _insert_organisations(address)
@@ -313,7 +313,7 @@ async def _insert_organisations(address: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["joinery-prod", "Joinery", 'say "what"; --', "50% off's", "täglich", "select"])
-async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
+async def test_databases_can_have_any_name(name: str, tmp_path: Path) -> None:
     server = await database()
     quoted = sql.Identifier(name)
     async with await psycopg.AsyncConnection.connect(server, autocommit=True) as owner:

@@ -23,7 +23,7 @@ PARAMS = {
 }  # fmt: skip
 
 
-def test_optional_lines() -> None:
+def test_optional_lines_are_rendered() -> None:
     statement = "-- a remark\nSELECT 1\n    AND a --? a\n    AND b --? a b\nLIMIT {limit}"
     assert render_statement(statement, frozenset(), 3) == "SELECT 1\nLIMIT 3"
     assert render_statement(statement, frozenset({"a"}), 3) == "SELECT 1\n    AND a\nLIMIT 3"

@@ -60,7 +60,7 @@ def test_the_service_works_without_owning_its_schema(separate_stage: ServiceProc
         assert "permission denied" not in separate_stage.log_path(name).read_text()
 
 
-def test_an_owner_that_administers_the_roles_works_as_them() -> None:
+def test_an_owner_with_admin_option_acts_in_the_roles() -> None:
     """PostgreSQL makes the creator of a role its administrator from version 16 on."""
     owner = asyncio.run(create_database("maker", migrated=False))
     login = "joinery_maker"
@@ -83,7 +83,7 @@ def test_an_owner_that_administers_the_roles_works_as_them() -> None:
             connection.execute(sql.SQL(statement).format(own))
 
 
-def test_a_login_without_privileges_learns_what_to_grant() -> None:
+def test_a_login_without_privileges_gets_the_grants_to_run() -> None:
     owner = asyncio.run(create_database("ungranted", migrated=False))
     login = "joinery_nobody"
     with psycopg.connect(owner, autocommit=True) as connection:
@@ -105,7 +105,7 @@ def test_a_login_without_privileges_learns_what_to_grant() -> None:
         connection.execute(sql.SQL("DROP ROLE {}").format(own))
 
 
-def test_commands_of_the_owner_are_refused_in_one_sentence(
+def test_owner_commands_are_refused_with_one_sentence(
     separate_stage: ServiceProcesses, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in (separate_stage.env | {"JOINERY_MIGRATE_DATABASE_URL": ""}).items():
@@ -159,7 +159,7 @@ def test_an_owner_needs_the_operators_role_where_a_separate_login_needs_it(
     assert 'GRANT joinery_absent TO "joinery_plain_owner"' not in grants
 
 
-def test_a_login_without_the_operators_role_is_named_as_the_fault(logins: tuple[str, str]) -> None:
+def test_a_login_without_the_operators_role_is_reported(logins: tuple[str, str]) -> None:
     async def fault() -> str | None:
         pool = Pool(logins[1])
         try:

@@ -48,7 +48,7 @@ async def test_fair_shares_and_take_over(address: str) -> None:
     await pool.close()
 
 
-async def test_whoever_lost_its_locks_records_nothing(address: str) -> None:
+async def test_a_worker_that_lost_its_locks_records_nothing(address: str) -> None:
     pool = Pool(address)
     shards, others = PostgresShards(pool, MANY), PostgresShards(pool, MANY)
     log = PostgresDeliveryStore(pool, shards, SystemClock())
@@ -69,7 +69,7 @@ async def test_whoever_lost_its_locks_records_nothing(address: str) -> None:
     await pool.close()
 
 
-async def test_a_failed_record_leaves_nothing_that_fails_the_next(address: str) -> None:
+async def test_a_failed_write_does_not_fail_the_next(address: str) -> None:
     """The rollback of the first attempt also removes its staging table."""
     pool = Pool(address)
     shards = PostgresShards(pool, MANY)
@@ -83,7 +83,7 @@ async def test_a_failed_record_leaves_nothing_that_fails_the_next(address: str) 
     await pool.close()
 
 
-async def test_whoever_lost_everything_hears_of_it_before_holding_it_again(address: str) -> None:
+async def test_a_worker_that_lost_its_shards_is_notified_before_it_gets_them_again(address: str) -> None:
     pool = Pool(address)
     shards = PostgresShards(pool, MANY)
     log = PostgresDeliveryStore(pool, shards, SystemClock())

@@ -69,7 +69,7 @@ async def _walk_pages(
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-async def test_offers_that_changed_long_ago_in_the_list(begin_reading: BeginReading, backwards: bool) -> None:
+async def test_offers_that_changed_long_ago_are_listed(begin_reading: BeginReading, backwards: bool) -> None:
     wanted = [build_row_id("ofr", number, NOW.date(), ROWS) for number in range(ROWS // 10)]
     async with begin_reading() as tx:
         found, short = await _walk_pages(
@@ -81,7 +81,7 @@ async def test_offers_that_changed_long_ago_in_the_list(begin_reading: BeginRead
     assert short
 
 
-async def test_products_with_a_term_and_a_column(begin_reading: BeginReading) -> None:
+async def test_products_are_listed_by_term_and_column(begin_reading: BeginReading) -> None:
     """Every product has the category; the scan looks up the time of change of each."""
     products = ROWS // 5
     wanted = [build_row_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
@@ -99,7 +99,7 @@ async def test_products_with_a_term_and_a_column(begin_reading: BeginReading) ->
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("codes", [{"gtin": [GTIN]}, {"mpn": ["MANY"], "gtin": [GTIN, "2"]}])
-async def test_codes_that_more_have_than_are_gathered(
+async def test_codes_of_more_items_than_the_limit_are_listed(
     begin_reading: BeginReading, codes: dict[str, list[str]], backwards: bool
 ) -> None:
     """Every fourth variant has the GTIN, every third the MPN; products and offers are scanned in order."""
@@ -123,7 +123,7 @@ async def test_codes_that_more_have_than_are_gathered(
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-async def test_deliveries_of_a_status_and_a_type(begin_reading: BeginReading, backwards: bool) -> None:
+async def test_deliveries_are_listed_by_status_and_type(begin_reading: BeginReading, backwards: bool) -> None:
     filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, build_row_id("whe", 0, NOW.date()))
     async with begin_reading() as tx:
         found, short = await _walk_pages(
@@ -135,7 +135,7 @@ async def test_deliveries_of_a_status_and_a_type(begin_reading: BeginReading, ba
     assert short
 
 
-async def test_no_page_of_one_filter_is_short(begin_reading: BeginReading) -> None:
+async def test_pages_of_one_filter_are_full(begin_reading: BeginReading) -> None:
     async def lines(tx: Tx, request: PageRequest) -> Page[Any]:
         return await tx[CatalogueStore].list_offers(OfferFilter(availability="low_stock"), request)
 
@@ -166,7 +166,5 @@ async def test_no_page_of_one_filter_is_short(begin_reading: BeginReading) -> No
         ("products", {"status", "brand"}, {"": 501, "status": 500, "brand": 500}, "brand"),
     ],
 )
-async def test_the_rarest_filter_is_walked_along(
-    name: str, filters: set[str], sizes: dict[str, int], walked: str
-) -> None:
+async def test_the_rarest_filter_is_scanned(name: str, filters: set[str], sizes: dict[str, int], walked: str) -> None:
     assert choose_scanned_filter(name, filters, sizes) == walked

@@ -54,7 +54,7 @@ async def test_only_tables_with_many_changes_are_analysed_again() -> None:
             await pool.close()
 
 
-async def test_plans_are_made_for_the_largest_organisation() -> None:
+async def test_plans_assume_the_largest_organisation() -> None:
     """Applies to every tenant table, including future partitions."""
     async with create_temporary_database("largest") as address, await connect(address, "test") as owner:
         await create_partitions(owner, (await _query_today(owner)))

@@ -26,7 +26,7 @@ def _list_scanned_tables(plan: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["postpone", "free_unneeded", "select_orphans"])
-async def test_no_table_is_walked_through(name: str) -> None:
+async def test_no_table_is_scanned_sequentially(name: str) -> None:
     pool = Pool(await database(), size=1)
     try:
         async with pool.connect_to_tenant(Tenant("org_1", True)) as link:

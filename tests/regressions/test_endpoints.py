@@ -25,7 +25,7 @@ from tests.support.network import relay_events
 pytestmark = pytest.mark.asyncio
 
 
-async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_concurrently_created_endpoints_begin_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """Expected: all are created at once, each at the network's end. `_now` queried bounds over a second connection while its
     unit of work held one: as many requests as the pool has connections waited for each other (5 s, with a transaction and
     its locks), and then began at 0: all 30 days of the network were POSTed to a licensed endpoint. The same happened while

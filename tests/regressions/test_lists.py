@@ -45,7 +45,7 @@ def build_products(count: int, first: int, title: str, brand: str, sku: str | No
     return products
 
 
-async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, tenant: Tenant) -> None:
+async def test_products_are_found_by_codes_and_words_together(backend: Backend, tenant: Tenant) -> None:
     """Expected: all ten. The walk of words ends early, at the tenth newest; more old products than fit a page have the code. The page
     counts as full, and goes on behind an old one: what the words would have found between is on no page.
     """
@@ -59,7 +59,7 @@ async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, t
     assert sorted(found) == sorted(product.id for product in (*by_code, *by_word))
 
 
-async def test_a_list_read_while_others_change(
+async def test_a_list_includes_unchanged_rows_during_writes(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Expected: unchanged rows are on some page. A second statement determined the end of the page: rows that left the index

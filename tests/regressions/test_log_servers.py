@@ -36,7 +36,7 @@ async def read_epoch(pool: Pool) -> Any:
 
 
 @pytest.mark.skipif(ON_CLUSTER, reason="on a cluster the log lies on a node whose identity is its own")
-async def test_many_processes_notice_a_new_server_at_once() -> None:
+async def test_many_processes_detect_a_new_server_concurrently() -> None:
     async with create_temporary_database("noticed") as address:
         first = Pool(address)
         await append_event(first)
@@ -53,7 +53,7 @@ async def test_many_processes_notice_a_new_server_at_once() -> None:
             await pool.close()
 
 
-async def test_restarts_and_crashes_begin_no_epoch() -> None:
+async def test_restarts_and_crashes_do_not_begin_an_epoch() -> None:
     server = Server()
     await server.start()
     async with await psycopg.AsyncConnection.connect(server.build_url(), autocommit=True) as owner:

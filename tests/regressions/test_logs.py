@@ -18,7 +18,7 @@ END = LogPosition(position=OPEN_END)
 NETWORK = get_network_tenant(True)
 
 
-async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Backend, tenant: Tenant) -> None:
+async def test_distant_events_of_one_delivery_are_read(backend: Backend, tenant: Tenant) -> None:
     """Expected: `at` returns all requested events. It read the 2,000 positions after the first only, so that a coalesced
     delivery (whose events are released and read again) lost events later in its window.
     """
@@ -32,7 +32,7 @@ async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Bac
 
 
 @pytest.mark.parametrize("wanted", [ALL, EventFilter(), EventFilter(types=frozenset({"source.blocked"}))])
-async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Tenant, wanted: EventFilter) -> None:
+async def test_events_after_a_clock_correction_are_read(backend: Backend, tenant: Tenant, wanted: EventFilter) -> None:
     """Expected: a reader gets what is written after the clock was put right. What is dated more than a day before the event
     that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
     """

@@ -28,7 +28,7 @@ async def append_events(pool: Pool, count: int) -> None:
         await tx[EventLog].append([builders.event("src_1") for _ in range(count)])
 
 
-async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
+async def test_bounds_of_a_moved_log_are_read_on_its_new_node(servers: Servers) -> None:
     """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that had only read
     bounds of the tenant (polls, streams, sweeps) queried its former node, where there is nothing: epoch 0, last 0.
     """
@@ -44,7 +44,7 @@ async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
         await pool.close()
 
 
-async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
+async def test_a_reader_of_a_moved_tenant_continues(servers: Servers) -> None:
     """Expected: it goes on (or hears 503 and comes again). It hears 410: "you would miss something"; nothing is missing. And the
     webhooks' intake goes on from `nearest` of an empty log: from 0, all events that are kept, once more.
     """
@@ -73,7 +73,7 @@ async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
         await pool.close()
 
 
-async def test_a_move_begins_no_epoch(servers: Servers) -> None:
+async def test_a_move_does_not_begin_an_epoch(servers: Servers) -> None:
     """Expected: the epoch stays. Citus drops a shard that was moved only later (some 15 s): until then a process that remembers the former
     node reads the old bounds there by the shard's name, takes a newer cursor for one beyond the end, and has the log, at its new node,
     begin an epoch: 410 for every reader of a log that has lost nothing.

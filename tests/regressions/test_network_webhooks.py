@@ -37,7 +37,7 @@ async def relay_events(backend: Backend, *owners: Tenant) -> None:
         await backend.relay(owner)
 
 
-async def test_a_new_event_where_another_one_was_delivered(harness: DeliveryHarness) -> None:
+async def test_a_new_event_at_a_delivered_position_is_sent(harness: DeliveryHarness) -> None:
     """Expected: every event arrives. Deliveries remember positions without the epoch: what is at the place of one that was
     delivered, before the log went back, is taken for delivered (`known`), and is never sent.
     """
@@ -65,7 +65,7 @@ async def test_a_new_event_where_another_one_was_delivered(harness: DeliveryHarn
     assert new in arrived
 
 
-async def test_what_waits_is_not_mistaken_for_what_is_there_now(harness: DeliveryHarness) -> None:
+async def test_a_waiting_delivery_is_not_sent_with_the_body_of_another_event(harness: DeliveryHarness) -> None:
     """Expected: under an event's id its own body is sent, or nothing. A delivery that was not tried yet (others of its subject go
     before it) is read from the log again by its position: after the log went back another event is there, perhaps another's.
     """
@@ -98,7 +98,7 @@ async def test_what_waits_is_not_mistaken_for_what_is_there_now(harness: Deliver
     assert not wrong, [(post.id, post.event["id"], post.event["subject"]) for post in wrong]
 
 
-async def test_the_checkpoint_of_a_log_that_went_back(harness: DeliveryHarness) -> None:
+async def test_the_feed_cursor_of_a_restored_log_is_valid(harness: DeliveryHarness) -> None:
     """Expected: a cursor in Service-Feed-Cursor that the log contains. An open delivery of the former epoch counted among the
     positions of the new one: the cursor was (new epoch, a position beyond the end). A client that continued from there made
     the network's log begin an epoch for everybody, or missed the events up to it.

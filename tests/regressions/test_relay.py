@@ -20,7 +20,7 @@ from tests.support.logs import START, TailedLog, run_log
 pytestmark = pytest.mark.asyncio
 
 
-async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
+async def test_the_relay_continues_after_a_lost_checkpoint() -> None:
     """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
     It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_CheckpointConflict` again, and spins for ever, for all owners.
     """
@@ -65,7 +65,7 @@ async def test_a_publisher_of_many_events_delays_no_other(backend: Backend, tena
     assert order.index(one) <= 1_000, order.index(one)
 
 
-async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
+async def test_a_cursor_of_an_earlier_epoch_without_a_time_expires() -> None:
     """Expected: 410. The network's log went back, from 6 to 3, and has grown again. A cursor that stands behind a bounded look
     has no time; a long poll of who is at the end of its own log (as it is known) never compares the epoch, and misses 4 to 6.
     """
@@ -90,7 +90,7 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
             pytest.fail(f"{found.count} events, of the 9 or so that are new; position {found.position.network}")
 
 
-async def test_a_client_that_disconnects_during_a_query_leaves_nothing_behind() -> None:
+async def test_a_client_that_disconnects_during_a_query_is_unsubscribed() -> None:
     """Expected: nothing is followed any more. A client that disconnected during the query of the network's bounds (5 s of an
     unavailable node) left its part of the own log behind: the channel was read and swept as long as the process ran.
     """

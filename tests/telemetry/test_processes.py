@@ -131,7 +131,7 @@ def _exercise_service(stage: ServiceProcesses, at: ReceiverClient) -> tuple[str,
     return run, str(api.secret)
 
 
-def test_one_trace_leads_from_the_request_to_the_delivery(observed: ObservedService) -> None:
+def test_one_trace_connects_the_request_and_the_delivery(observed: ObservedService) -> None:
     def delivered() -> list[ReceivedSpan]:
         found = [span for span in observed.list_spans("joinery-worker") if span.name == "webhook delivery"]
         return found if observed.list_spans("joinery-api") else []
@@ -154,7 +154,7 @@ def test_one_trace_leads_from_the_request_to_the_delivery(observed: ObservedServ
     assert delivery.notes["server.address"] == "127.0.0.2" and delivery.notes["joinery.event.type"] == "product.created"
 
 
-def test_spans_hold_no_secret_and_nothing_that_was_looked_for(observed: ObservedService) -> None:
+def test_spans_contain_no_secret_and_no_search_text(observed: ObservedService) -> None:
     searches = wait_until(
         lambda: [span for span in observed.list_spans("joinery-api") if span.name == "GET /v1/products"], "the search"
     )
@@ -163,7 +163,7 @@ def test_spans_hold_no_secret_and_nothing_that_was_looked_for(observed: Observed
     assert [secret for secret in (*SECRETS, observed.secret, observed.secret[12:30]) if secret in whole] == []
 
 
-def test_the_collector_receives_what_metrics_shows(observed: ObservedService) -> None:
+def test_the_collector_receives_the_exposed_metrics(observed: ObservedService) -> None:
     observed.stage.stop(observed.scheduler)  # a process exports its metrics once more when it stops
     wait_until(
         lambda: ("joinery-scheduler", "joinery_scheduler_leading") in observed.collector.metrics(),
@@ -173,12 +173,12 @@ def test_the_collector_receives_what_metrics_shows(observed: ObservedService) ->
     assert leading.as_double in (0.0, 1.0)
 
 
-def test_queries_name_what_is_shown(observed: ObservedService) -> None:
+def test_queries_use_exposed_metrics(observed: ObservedService) -> None:
     faults_by_place = {place: find_faults(query, observed.exposition, WORDS) for place, query in list_queries()}
     assert len(faults_by_place) > 40 and {place: found for place, found in faults_by_place.items() if found} == {}
 
 
-def test_what_is_not_shown_is_found(observed: ObservedService) -> None:
+def test_unexposed_metrics_in_queries_are_detected(observed: ObservedService) -> None:
     wrong = {
         "sum(joinery_no_such_metric)": "joinery_no_such_metric is not shown",
         'sum(joinery_runs_total{state="failed"})': "joinery_runs_total has no label state",
@@ -194,7 +194,7 @@ def test_what_is_not_shown_is_found(observed: ObservedService) -> None:
             find_faults(nonsense, observed.exposition, WORDS)
 
 
-def test_no_figure_is_of_one_tenant(observed: ObservedService) -> None:
+def test_no_metric_identifies_a_tenant(observed: ObservedService) -> None:
     labels = {label for series in observed.exposition.series.values() for label in series}
     assert labels <= {
         "method",
@@ -212,7 +212,7 @@ def test_no_figure_is_of_one_tenant(observed: ObservedService) -> None:
     }
 
 
-def test_everything_that_is_shown_is_looked_at(observed: ObservedService) -> None:
+def test_every_exposed_metric_is_used(observed: ObservedService) -> None:
     """By a panel or a rule: a metric that is never shown need not be counted."""
     queried = " ".join(query for _, query in list_queries())
     ours = {

@@ -86,7 +86,7 @@ def test_a_span_is_exported_with_its_parent_and_attributes(recorder: tuple[Traci
     )
 
 
-def test_an_exception_makes_it_failed_and_goes_on_without_its_text(recorder: tuple[Tracing, ListSpans]) -> None:
+def test_an_exception_fails_the_span_without_its_text(recorder: tuple[Tracing, ListSpans]) -> None:
     tracing, list_spans = recorder
     with pytest.raises(ValueError), tracing.open_span("work", SpanKind.CONSUMER):
         raise ValueError("svc_rk_live_secret")
@@ -201,7 +201,7 @@ def test_a_missing_exporter_package_is_reported(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "url", ["localhost:4318", "ftp://here", "http://", "http://me:secret@here", "http://here?a=b", "http://here:x"]
 )
-def test_addresses_that_are_none_are_refused_without_being_repeated(url: str) -> None:
+def test_invalid_addresses_are_refused_without_being_repeated(url: str) -> None:
     with pytest.raises(SettingsError, match="JOINERY_OTLP_URL must be") as refused:
         read_settings({"JOINERY_DATABASE_URL": "x", "JOINERY_SECRET": "s" * 32, "JOINERY_OTLP_URL": url})
     assert "secret" not in str(refused.value)

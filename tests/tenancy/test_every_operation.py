@@ -37,7 +37,7 @@ def check_schema(answer: Answer, described: Mapping[str, Any], name: str) -> Non
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
-async def test_what_is_answered_is_what_is_described(application: ServedApplication, operation: Operation) -> None:
+async def test_responses_match_their_schemas(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
     answer = await call_operation(mine.client, operation, mine.ids)
     if answer.status < 300:
@@ -49,7 +49,7 @@ async def test_what_is_answered_is_what_is_described(application: ServedApplicat
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=lambda row: row.id)
-async def test_dry_runs_do_nothing_and_explain(application: ServedApplication, operation: Operation) -> None:
+async def test_dry_runs_have_no_effect_and_explain(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
     before = await _read_rows(mine)
     for mode in ("true", "explain"):
@@ -68,7 +68,7 @@ async def test_dry_runs_do_nothing_and_explain(application: ServedApplication, o
     }
 
 
-async def test_whatever_changes_a_resource_is_audited(application: ServedApplication) -> None:
+async def test_every_change_of_a_resource_is_audited(application: ServedApplication) -> None:
     unaudited = set()
     for operation in WRITES:
         mine = await create_tenancy(application)
@@ -82,7 +82,7 @@ async def test_whatever_changes_a_resource_is_audited(application: ServedApplica
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_idempotency_key], ids=lambda row: row.id)
-async def test_a_repeated_key_answers_again_and_does_nothing_twice(
+async def test_a_repeated_key_repeats_the_response_without_effect(
     application: ServedApplication, operation: Operation
 ) -> None:
     mine = await create_tenancy(application)
@@ -102,7 +102,7 @@ async def test_a_repeated_key_answers_again_and_does_nothing_twice(
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_if_match], ids=lambda row: row.id)
-async def test_a_change_needs_the_present_version(application: ServedApplication, operation: Operation) -> None:
+async def test_a_change_requires_the_current_version(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
     path, body = build_path(operation, mine.ids), build_body(operation)
     assert (await mine.client.send_json(operation.method, path, body)).status == 428
@@ -111,7 +111,7 @@ async def test_a_change_needs_the_present_version(application: ServedApplication
 
 
 @pytest.mark.parametrize("operation", LISTS, ids=lambda row: row.id)
-async def test_lists_take_cursors_and_nothing_else(application: ServedApplication, operation: Operation) -> None:
+async def test_lists_accept_valid_cursors_only(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
     page = await call_operation(mine.client, operation, mine.ids, "?limit=1")
     assert page.status == 200, page.body
@@ -136,7 +136,7 @@ async def test_lists_take_cursors_and_nothing_else(application: ServedApplicatio
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.body is not None], ids=lambda row: row.id)
-async def test_bodies_are_closed(application: ServedApplication, operation: Operation) -> None:
+async def test_bodies_refuse_unknown_fields(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
     assert operation.body is not None
     body = {**(build_body(operation) or schema.build_example(operation.body.schema)), "no_such_field": 1}
@@ -146,5 +146,5 @@ async def test_bodies_are_closed(application: ServedApplication, operation: Oper
     assert answer.faults == {("no_such_field", "unknown_field")}
 
 
-async def test_whatever_reaches_out_stores_nothing_under_a_key() -> None:
+async def test_operations_with_outbound_requests_store_no_response() -> None:
     assert all(not row.requires_idempotency_key for row in OPERATIONS if isinstance(row, ExternalCall))

@@ -158,7 +158,9 @@ async def _create_sender(application: ServedApplication) -> RequestSender:
 
 
 @parametrize_effort(examples=MOST, parts=8)
-async def test_headers_and_parameters(tmp_path: Path, caplog: pytest.LogCaptureFixture, effort: Effort) -> None:
+async def test_hostile_headers_and_parameters_cause_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, effort: Effort
+) -> None:
     """Each route gets some pairs of name and value, and each pair some routes; the long form combines all."""
     async with serve_application(tmp_path) as application:
         sender = await _create_sender(application)
@@ -178,7 +180,7 @@ async def test_headers_and_parameters(tmp_path: Path, caplog: pytest.LogCaptureF
     assert not _list_errors(caplog)
 
 
-async def test_bodies(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_hostile_bodies_cause_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with serve_application(tmp_path) as application:
         sender = await _create_sender(application)
         for route in sender.routes:

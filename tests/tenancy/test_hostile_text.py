@@ -56,13 +56,13 @@ def build_cursors(given: str) -> list[str]:
     return made
 
 
-def test_every_list_and_feed_is_here() -> None:
+def test_every_list_and_feed_is_covered() -> None:
     assert {row.id for row in LISTS} < {row.id for row in TAKING}
     assert {"changes.page", "changes.stream"} <= {row.id for row in TAKING}
 
 
 @pytest.mark.parametrize("operation", TAKING, ids=lambda row: row.id)
-async def test_any_text_for_a_cursor_is_an_invalid_cursor(application: ServedApplication, operation: Operation) -> None:
+async def test_arbitrary_text_is_an_invalid_cursor(application: ServedApplication, operation: Operation) -> None:
     mine, theirs = await create_tenancy(application), await create_tenancy(application)
     names = [name for name, given in list_query_parameters(operation).items() if given.get("format") == "cursor"]
     foreign = ""
@@ -76,7 +76,7 @@ async def test_any_text_for_a_cursor_is_an_invalid_cursor(application: ServedApp
             assert answer.faults == {(f"query.{name}", "invalid_cursor")}, (text, answer.body)
 
 
-async def test_last_event_ids(application: ServedApplication) -> None:
+async def test_hostile_last_event_ids_are_refused(application: ServedApplication) -> None:
     mine = await create_tenancy(application)
     for text in ("\x01", "x", "\xff\xfe", "a" * 60_000, "null", "=", "\\u0000"):
         answer = await mine.client.get("/v1/stream", last_event_id=text)

@@ -35,7 +35,7 @@ def strip_response(answer: Answer) -> tuple[int, dict[str, str], Any]:
     return answer.status, headers, body
 
 
-async def test_every_id_of_another_tenant_answers_like_an_unknown_one(application: ServedApplication) -> None:
+async def test_ids_of_another_tenant_are_treated_as_unknown(application: ServedApplication) -> None:
     tenancies = await create_tenancies(application)
     unlike = []
     for operation in WITH_IDS:
@@ -51,7 +51,7 @@ async def test_every_id_of_another_tenant_answers_like_an_unknown_one(applicatio
     assert unlike == []
 
 
-async def test_ones_own_ids_are_found(application: ServedApplication) -> None:
+async def test_own_ids_are_found(application: ServedApplication) -> None:
     """Without this test the one above would prove nothing."""
     mine = (await create_tenancies(application))[0]
     for operation in WITH_IDS:
@@ -88,7 +88,7 @@ async def test_malformed_ids_and_ids_of_another_kind_reveal_nothing_about_rows(a
             assert strip_response(await call_operation(mine.client, operation, ids)) == expected, (operation.id, wrong)
 
 
-async def test_ids_of_another_kind_answer_alike_whether_they_are_there_or_not(application: ServedApplication) -> None:
+async def test_ids_of_another_kind_are_treated_alike_if_they_exist(application: ServedApplication) -> None:
     mine = await application.create_tenancy(await application.create_organisation(), True)
     for operation in WITH_IDS:
         for prefix in ("src", "run", "whe"):
@@ -139,7 +139,7 @@ async def test_no_list_contains_resources_of_another_tenant(application: ServedA
             ]
 
 
-async def test_refused_writes_leave_no_trace(application: ServedApplication) -> None:
+async def test_refused_writes_have_no_effect(application: ServedApplication) -> None:
     """The other tenant is unchanged, and the caller's data contains nothing of it."""
     mine, _, theirs, _ = await create_tenancies(application)
     before = await _read_rows(theirs)

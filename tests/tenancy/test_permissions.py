@@ -30,7 +30,7 @@ def _is_permitted(operation: Operation, scopes: frozenset[str], role: str) -> bo
     return operation.caller_kind == "any" and needed <= scopes & ROLES[role]
 
 
-async def test_every_scope_but_the_one_needed_is_not_enough(application: ServedApplication) -> None:
+async def test_all_other_scopes_are_not_sufficient(application: ServedApplication) -> None:
     tenant = Tenant((await application.create_organisation()).id, True)
     for scope in sorted({operation.scope or "" for operation in SCOPED}):
         client = await application.create_client(tenant, scopes=SCOPES - {scope})
@@ -43,7 +43,7 @@ async def test_every_scope_but_the_one_needed_is_not_enough(application: ServedA
                 assert answer.status not in (401, 403), (operation.id, scope, answer.body)
 
 
-async def test_the_one_scope_needed_is_enough(application: ServedApplication) -> None:
+async def test_the_required_scope_is_sufficient(application: ServedApplication) -> None:
     for scope in sorted(SCOPES):
         client = await application.create_client(
             Tenant((await application.create_organisation()).id, True), scopes=frozenset({scope})
@@ -58,7 +58,7 @@ async def test_the_one_scope_needed_is_enough(application: ServedApplication) ->
             )
 
 
-async def test_no_scope_at_all(application: ServedApplication) -> None:
+async def test_a_key_without_scopes_is_refused(application: ServedApplication) -> None:
     client = await application.create_client(
         Tenant((await application.create_organisation()).id, True), scopes=frozenset()
     )
@@ -68,7 +68,7 @@ async def test_no_scope_at_all(application: ServedApplication) -> None:
 
 
 @pytest.mark.parametrize("role", sorted(ROLES))
-async def test_a_members_key_holds_no_more_than_the_role(application: ServedApplication, role: str) -> None:
+async def test_a_members_key_has_no_more_scopes_than_the_role(application: ServedApplication, role: str) -> None:
     organisation = await application.create_organisation()
     member = await application.add_member(organisation, role)
     tenant = Tenant(organisation.id, True)
@@ -79,7 +79,7 @@ async def test_a_members_key_holds_no_more_than_the_role(application: ServedAppl
         assert refused is not _is_permitted(operation, SCOPES, role), (operation.id, answer.body)
 
 
-async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(application: ServedApplication) -> None:
+async def test_a_demoted_members_key_loses_scopes_immediately(application: ServedApplication) -> None:
     """Scopes are limited by the member's current role, not by the role at the creation of the key."""
     organisation = await application.create_organisation()
     member = await application.add_member(organisation, "owner")
@@ -113,7 +113,7 @@ async def test_permission_is_checked_before_the_resource_is_loaded(application: 
             assert _strip_request_id(own) == _strip_request_id(none)
 
 
-async def test_every_reason_for_a_401_is_alike(application: ServedApplication) -> None:
+async def test_every_reason_for_a_401_has_the_same_response(application: ServedApplication) -> None:
     tenant = Tenant((await application.create_organisation()).id, True)
     _, good = await application.create_key(tenant)
     revoked, revoked_secret = await application.create_key(tenant)
@@ -141,7 +141,7 @@ async def test_every_reason_for_a_401_is_alike(application: ServedApplication) -
         assert len(alike) == 1, (operation.id, answers)
 
 
-async def test_revocation_acts_within_a_second_on_every_process(application: ServedApplication) -> None:
+async def test_revocation_takes_effect_within_a_second_in_every_process(application: ServedApplication) -> None:
     """The key is in use when it is revoked: caches keep it for less than a second."""
     tenant = Tenant((await application.create_organisation()).id, True)
     key, secret = await application.create_key(tenant)

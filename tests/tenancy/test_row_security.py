@@ -89,14 +89,14 @@ async def test_every_table_of_tenants_is_secured(rows: TenantRows) -> None:
     assert [table.name for table in rows.tables if not (table.is_secured and table in forced and table.policies)] == []
 
 
-async def test_no_partition_is_a_way_around(rows: TenantRows) -> None:
+async def test_partitions_cannot_be_accessed_directly(rows: TenantRows) -> None:
     """A partition has no policy of its own: the processes' role reaches it through its parent only."""
     everything = await list_tenant_tables(rows.owner)
     assert [table.name for table in everything if table.is_partition and table.is_accessible] == []
     assert {table.name for table in everything if table.is_partition} >= {"events_default", "request_logs_default"}
 
 
-async def test_partitions_made_later_are_closed_too() -> None:
+async def test_later_partitions_cannot_be_accessed_directly() -> None:
     async with create_temporary_database("parts") as address:
         pool = Pool(address, size=1)
         try:
@@ -109,7 +109,7 @@ async def test_partitions_made_later_are_closed_too() -> None:
             await pool.close()
 
 
-async def test_the_role_is_bound_by_policies(rows: TenantRows) -> None:
+async def test_policies_apply_to_the_role(rows: TenantRows) -> None:
     async with rows.pool.connect_to_tenant(rows.tenants[0]) as link:
         cursor = await link.driver_connection.execute(
             "SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
@@ -150,7 +150,7 @@ async def test_a_missing_filter_changes_and_deletes_only_own_rows(rows: TenantRo
                     assert changed == own, (words, table.name)
 
 
-async def test_nothing_is_moved_to_another_tenant(rows: TenantRows) -> None:
+async def test_rows_cannot_be_moved_to_another_tenant(rows: TenantRows) -> None:
     mine, sandbox, theirs, _ = rows.tenants
     for table in rows.tables:
         for other in [theirs, sandbox] if table.has_mode else [theirs]:
@@ -160,7 +160,7 @@ async def test_nothing_is_moved_to_another_tenant(rows: TenantRows) -> None:
             await _expect_refusal(rows, mine, await _build_copy(rows.owner, table, other))
 
 
-async def test_no_rows_without_a_tenant(rows: TenantRows) -> None:
+async def test_connections_without_a_tenant_have_no_access(rows: TenantRows) -> None:
     """A connection without a tenant neither reads nor writes: it fails."""
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as connection:
         await connection.execute(f"SET ROLE {ROLE}".encode())
@@ -208,7 +208,7 @@ def _allow_cluster_refusal() -> AbstractContextManager[None]:
     return suppress(*BY_CLUSTERS)
 
 
-async def test_organisations_see_only_themselves() -> None:
+async def test_organisations_read_only_themselves() -> None:
     async with postgres_backend() as backend:
         one, _ = await backend.organisation(), await backend.organisation()
     pool = Pool(await database(), size=1)

@@ -89,7 +89,9 @@ async def send_body(client: Client, operation: Operation, ids: Mapping[str, str]
 
 
 @pytest.mark.parametrize("row", CREATES, ids=build_id)
-async def test_what_creates_is_stored(application: ServedApplication, row: tuple[Operation, str]) -> None:
+async def test_fields_of_created_resources_are_stored(
+    application: ServedApplication, row: tuple[Operation, str]
+) -> None:
     operation, field = row
     mine = await create_tenancy(application)
     usual = BODIES.get(operation.id) or build_body(operation)
@@ -106,7 +108,7 @@ async def test_what_creates_is_stored(application: ServedApplication, row: tuple
 
 
 @pytest.mark.parametrize("row", PATCHES, ids=build_id)
-async def test_what_changes_is_stored_and_undone(application: ServedApplication, row: tuple[Operation, str]) -> None:
+async def test_changed_fields_are_stored_and_undone(application: ServedApplication, row: tuple[Operation, str]) -> None:
     operation, field = row
     mine = await create_tenancy(application)
     if (create := next((one for one in OPERATIONS if one.id == f"{operation.area}.create"), None)) and operation.ids:

@@ -180,7 +180,7 @@ _BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
 
 
 @pytest.mark.parametrize("name", sorted(name for name, text in EVERY.items() if "here." in text))
-def test_what_is_read_by_name_on_a_node_is_only_read(name: str) -> None:
+def test_tables_named_by_node_are_only_read(name: str) -> None:
     assert not re.search(r"\b(?:INSERT|UPDATE|DELETE|TRUNCATE|SHARE)\b", EVERY[name])
     assert set(re.findall(r"(?:FROM|JOIN) ([a-z_]+)\b(?!\.)", EVERY[name])).isdisjoint(TABLES), (
         "one table by name, one not"
@@ -188,7 +188,7 @@ def test_what_is_read_by_name_on_a_node_is_only_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ACROSS))
-def test_what_spans_tenants_stays_on_a_node(name: str) -> None:
+def test_statements_across_tenants_stay_on_a_node(name: str) -> None:
     """It reads the rows on that node, or names the tenants."""
     text = EVERY[name]
     if find_tables(text) - REFERENCE and not text.startswith("INSERT"):

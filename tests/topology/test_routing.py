@@ -62,7 +62,7 @@ async def harness(servers: Servers) -> AsyncIterator[RoutingHarness]:
         await pool.close()
 
 
-async def test_each_tenant_is_kept_on_its_node_alone(harness: RoutingHarness) -> None:
+async def test_each_tenant_is_stored_on_its_node_only(harness: RoutingHarness) -> None:
     other = Tenant("org_there", True)
     harness.servers.place_organisation(other.org, 1)
     await harness.add_source(other)
@@ -116,7 +116,7 @@ async def test_a_unit_of_work_restarts_on_the_current_node_of_the_tenant(harness
 
 
 @pytest.mark.parametrize("first", ["add", "hold"])
-async def test_whatever_a_unit_of_work_does_first(harness: RoutingHarness, first: str) -> None:
+async def test_any_first_operation_of_a_unit_of_work_is_routed(harness: RoutingHarness, first: str) -> None:
     await harness.servers.move_organisation(HERE.org, 1)
     left = await harness.servers.read_rows(0, HERE.org)
     async with harness.uow.begin(HERE, builders.CALL) as tx:
@@ -158,7 +158,7 @@ async def test_an_unknown_location_of_a_tenant_fails_without_effect(
     assert await harness.servers.read_rows(0, HERE.org) == left and await harness.count_sources(1) == 2
 
 
-async def test_a_move_under_writers_loses_and_doubles_nothing(harness: RoutingHarness) -> None:
+async def test_a_move_during_writes_loses_and_duplicates_nothing(harness: RoutingHarness) -> None:
     done: list[str] = []
     stopped = asyncio.Event()
 
@@ -187,7 +187,7 @@ async def test_a_move_under_writers_loses_and_doubles_nothing(harness: RoutingHa
     assert await harness.servers.read_rows(0, HERE.org) == left
 
 
-async def test_nodes_come_and_go(harness: RoutingHarness) -> None:
+async def test_added_and_removed_nodes_are_detected(harness: RoutingHarness) -> None:
     other = Tenant("org_there", True)
     first, second = harness.servers.nodes
     harness.servers.nodes = [first]

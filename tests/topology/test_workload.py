@@ -12,7 +12,7 @@ from tests.topology.servers import Servers
 
 
 @pytest.mark.asyncio
-async def test_a_bound_is_of_all_nodes_together(servers: Servers) -> None:
+async def test_a_limit_applies_to_all_nodes_together(servers: Servers) -> None:
     async with open_nodes_backend(servers) as backend:
         for number in range(2):
             tenant = Tenant(f"org_{number}", True)
