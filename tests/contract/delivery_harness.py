@@ -61,12 +61,12 @@ class FakeReceivers:
 
     def __init__(self) -> None:
         self.urls: set[str] = set()
-        """Of the endpoints that are looked at; there may be others' in the store."""
+        """URLs of the tenant's endpoints; the store may contain others."""
         self.posts: list[ReceivedPost] = []
         self.results: dict[str, list[PostResult]] = defaultdict(list)
         self.default_results: dict[str, PostResult] = {}
         self.gates: dict[str, asyncio.Event] = {}
-        """What must be opened before a URL, or a subject, is answered."""
+        """Gate of a URL or a subject, for which the response waits."""
 
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float

@@ -130,9 +130,9 @@ async def test_later_entries_depend_on_earlier_ones(uow: UnitOfWork, tenant: Ten
     second = await record_act(uow, tenant, build_change("b", "c"))
     assert await standing(first, second, elsewhere) == {first: second}
     undoing = await record_act(uow, tenant, build_change("c", "b"), undoing=second)
-    assert await standing(first, undoing) == {}, "it and its undoing come to nothing"
+    assert await standing(first, undoing) == {}, "a change and its undo cancel out"
     again = await record_act(uow, tenant, build_change("b", "c"), undoing=undoing)
-    assert await standing(first, again) == {first: again}, "done again, it stands"
+    assert await standing(first, again) == {first: again}, "a repeated change is in effect"
     await record_act(uow, tenant, build_change("c", "b"), undoing=again)
     assert await standing(first) == {}
     gone = await record_act(uow, tenant, Change("source", "src_1", "delete", {"name": "b"}, {}))

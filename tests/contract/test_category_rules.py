@@ -145,7 +145,7 @@ async def test_a_repeatedly_failing_run_ends(backend: Backend, tenant: Tenant, m
     run = await _queue_run(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claim_job(backend, tenant)
     monkeypatch.setattr(category_rules, "READ_BATCH", "many")  # unexpected failure
-    with pytest.raises(Exception):  # noqa: B017  whatever the store says to that
+    with pytest.raises(Exception):  # noqa: B017  any error of the store
         await CategoryReassignment(backend.uow)(job, asyncio.Event())
     monkeypatch.setattr(category_rules, "MAX_ATTEMPTS", job.attempt)
     await CategoryReassignment(backend.uow)(job, asyncio.Event())

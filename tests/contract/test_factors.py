@@ -31,15 +31,19 @@ async def test_an_authenticator_counts_once_confirmed_and_each_time_step_is_used
     user, factors = await _add_user(backend), backend.factors
     assert await factors.find_authenticator(user) is None
     first = Authenticator(user, b"first", None)
-    assert await factors.replace_codes(user, [b"a"]) is False, "there is no app"
+    assert await factors.replace_codes(user, [b"a"]) is False, "there is no authenticator"
     assert await factors.enrol(first) == first
-    assert await factors.enrol(Authenticator(user, b"second", None)) == first, "who begins at once is given the same"
+    assert await factors.enrol(Authenticator(user, b"second", None)) == first, (
+        "a concurrent enrolment returns the same authenticator"
+    )
     assert await factors.use_totp_step(user, 10) is False and await factors.replace_codes(user, [b"a"]) is False
-    assert await factors.confirm(Authenticator(user, b"second", None), 10, [b"a"], NOW) is False, "another app"
+    assert await factors.confirm(Authenticator(user, b"second", None), 10, [b"a"], NOW) is False, (
+        "another authenticator"
+    )
     tries = [factors.confirm(first, 10, [b"%d" % number, b"%d too" % number], NOW) for number in range(4)]
     done = await asyncio.gather(*tries)
     assert sorted(done) == [False] * 3 + [True] and await factors.count_unused_codes(user) == 2
-    assert await factors.use_code(user, b"%d" % done.index(True), NOW), "the codes of who was first count"
+    assert await factors.use_code(user, b"%d" % done.index(True), NOW), "the codes of the first request are valid"
     assert await factors.find_authenticator(user) == Authenticator(user, b"first", NOW, 10)
     assert await factors.enrol(Authenticator(user, b"third", None)) == Authenticator(user, b"first", NOW, 10)
     assert await factors.use_totp_step(user, 10) is False and await factors.use_totp_step(user, 9) is False
@@ -54,7 +58,7 @@ async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
     app = await factors.enrol(Authenticator(user, b"app", None))
     assert await factors.confirm(app, 1, [b"gone"], NOW)
     await asyncio.gather(*(factors.replace_codes(user, [b"%d" % number]) for number in range(4)))
-    assert await factors.count_unused_codes(user) == 1, "of several at once the last ones count"
+    assert await factors.count_unused_codes(user) == 1, "of several sets the last one is valid"
     await factors.replace_codes(user, [b"a", b"b"])
     assert await factors.count_unused_codes(user) == 2
     assert await factors.use_code(user, b"gone", NOW) is False and await factors.use_code(other, b"a", NOW) is False
@@ -66,10 +70,10 @@ async def test_passkeys_belong_to_one_user_and_their_counters_increase(backend: 
     user, other, store = await _add_user(backend), await _add_user(backend), backend.passkeys
     one, still = _build_passkey(user), _build_passkey(user, sign_count=0)
     assert await store.add(one) and await store.add(still)
-    assert await store.add(replace(one, id=new_id("pky"), user=other)) is False, "that credential is known"
+    assert await store.add(replace(one, id=new_id("pky"), user=other)) is False, "the credential exists already"
     assert list(await store.list_by_user(user)) == [one, still] and await store.find(b"none") is None
     assert await store.record_signature(one, 5, NOW) is False and await store.record_signature(one, 6, NOW) is True
-    assert await store.record_signature(still, 0, NOW) is True, "one that counts nothing"
+    assert await store.record_signature(still, 0, NOW) is True, "an authenticator without a counter"
     assert await store.find(one.credential) == replace(one, sign_count=6, used_at=NOW)
     assert await store.rename(other, one.id, "Mine") is False and await store.rename(user, one.id, "Phone") is True
     assert await store.remove(other, one.id) is False and await store.remove(user, one.id) is True

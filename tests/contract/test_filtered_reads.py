@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
 RARE, SPARSE, DENSE = "source.blocked", "product.merged", "offer.changed"
 LENGTH = 9_000
-"""Events of a long log, of which one request may look at a part alone."""
+"""Events of a long log, of which one request scans a part only."""
 
 
 async def read_forwards(
@@ -31,8 +31,8 @@ async def read_forwards(
     while not caught_up:
         page = await backend.events.read_page(LogView.own(tenant), position, known, limit, wanted)
         assert len(page.events) <= limit
-        assert page.caught_up or page.position.position > position.position, "it goes on"
-        assert page.position.time is not None, "it tells whether it is of this very log"
+        assert page.caught_up or page.position.position > position.position, "the position advances"
+        assert page.position.time is not None, "the time identifies the log"
         assert all(position.position < event.position <= page.position.position for event in page.events)
         found, position, caught_up = [*found, *page.events], page.position, page.caught_up
     assert position.position == known.position
@@ -120,7 +120,7 @@ async def test_the_end_can_be_open(backend: Backend, long_log: LongLog) -> None:
         position, seen, expected = BEGINNING, list[str](), list_ids(await read_forwards(backend, tenant, wanted, 1_000))
         for _ in range(100):
             page = await backend.events.read_page(view, position, END, 1_000, wanted)
-            assert page.position.position <= (await query_bounds(backend, tenant)).last, "nothing is there yet"
+            assert page.position.position <= (await query_bounds(backend, tenant)).last, "there are no events yet"
             seen, position = seen + list_ids(page.events), page.position
             if page.caught_up:
                 break

@@ -93,7 +93,7 @@ async def test_failures_are_counted_and_leave_unanswered_pairs_open(
     for left in (3, 2, 1, 0):
         await harness.run_job()
         assert len(replies) == left and (await harness.load_pair(made.id)).judgement is None
-        assert len(await harness.list_model_uses()) == (left == 0), "what timed out may have cost"
+        assert len(await harness.list_model_uses()) == (left == 0), "requests that timed out are charged"
         await harness.backend.pass_time(timedelta(hours=7))
     await harness.run_job()
     assert (await harness.load_pair(made.id)).status == "merged" and len(await harness.list_model_uses()) == 2

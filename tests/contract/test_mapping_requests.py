@@ -133,7 +133,7 @@ async def test_the_models_answer_is_proposed(backend: Backend, tenant: Tenant) -
     await harness.run_job(models)
     await harness.propose_columns((SKU,))
     await harness.run_job(models)
-    assert len(models.prompts) == 1 and await harness.load_mapping() == stored, "nothing is asked twice"
+    assert len(models.prompts) == 1 and await harness.load_mapping() == stored, "no column is requested twice"
 
 
 async def test_no_question_is_sent_without_a_model(backend: Backend, tenant: Tenant) -> None:
@@ -144,7 +144,7 @@ async def test_no_question_is_sent_without_a_model(backend: Backend, tenant: Ten
     other = await _create_harness(backend, tenant)
     await other.run_job(None)
     await other.run_job(models)
-    assert not models.prompts, "a job from when there was somebody has ended"
+    assert not models.prompts, "a job queued while a model was configured ends"
     assert await other.list_model_uses() == []
 
 
@@ -157,7 +157,7 @@ async def test_a_confirmation_during_the_request_is_kept(backend: Backend, tenan
         await harness.list_columns() == {"SKU": ("sku", "built_in")}
         and (await harness.load_mapping()).status == "confirmed"
     )
-    assert len(await harness.list_model_uses()) == 1, "it was asked all the same"
+    assert len(await harness.list_model_uses()) == 1, "the request was sent nevertheless"
     await harness.backend.pass_time(timedelta(hours=1))
     await harness.run_job(models)
     assert len(models.prompts) == 1
@@ -215,7 +215,7 @@ async def test_a_busy_model_is_retried_later_a_limited_number_of_times(backend: 
     await harness.run_job(models)
     await harness.backend.pass_time(timedelta(minutes=20))
     await harness.run_job(models)
-    assert len(models.prompts) == 1, "it said when"
+    assert len(models.prompts) == 1, "the model stated when to retry"
     for _ in range(9):
         await harness.backend.pass_time(timedelta(days=1))
         await harness.run_job(models)
@@ -223,7 +223,7 @@ async def test_a_busy_model_is_retried_later_a_limited_number_of_times(backend: 
     models.reply = _build_reply((1, "materials", 1.0))
     await harness.propose_columns((SKU,))
     await harness.run_job(models)
-    assert (await harness.list_columns())["Zorb"] == ("materials", "model"), "the next run has it asked anew"
+    assert (await harness.list_columns())["Zorb"] == ("materials", "model"), "the next run requests it again"
 
 
 @pytest.mark.settable_clock

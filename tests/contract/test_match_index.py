@@ -92,7 +92,7 @@ async def test_the_backlog_reports_the_number_of_waiting_items_and_their_age(
         uow, tenant, Batch(changed_variants=product.variants, touched={product.id: product}), full_key_range(A)
     )
     now = await backend.backlog.measure_backlog()
-    assert now.variant_count >= 2 and now.max_age_seconds >= 0.2, "one that changes again has waited all the time"
+    assert now.variant_count >= 2 and now.max_age_seconds >= 0.2, "a variant that changes again keeps its waiting time"
 
 
 async def test_only_changes_of_identifying_fields_queue_a_variant(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -217,7 +217,7 @@ async def test_frequent_keys_have_no_item_list(uow: UnitOfWork, tenant: Tenant) 
         assert _simplify((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (
             MAX_LISTED_ITEMS - 1,
             None,
-        ), "it stays one"
+        ), "the key stays frequent"
 
 
 async def test_the_model_is_stored(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -308,7 +308,7 @@ async def test_a_changed_variant_is_matched_alone(backend: Backend, tenant: Tena
     )
     await add_products(backend.uow, tenant, _build_chair(B, "X", "green", title="Armchair Halden XR-2214"))
     recorder = await match_queued_variants(backend, tenant)
-    assert not recorder.pairs, "no colour fits"
+    assert not recorder.pairs, "no colour matches"
     green = product.variants[0]
     green.data = {**green.data, "colour": "green"}
     await store_batch(
@@ -366,7 +366,7 @@ UNREADABLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Rail", {"axes": {"Pack": "9" * 21}}),
     ("Rail", {"components": [{"name": "x", "quantity": 10**20}]}),
 )
-"""Titles and data that no vendor means."""
+"""Titles and data that cannot be parsed sensibly."""
 
 
 async def test_an_invalid_row_does_not_stop_the_others(backend: Backend, tenant: Tenant) -> None:
@@ -453,7 +453,7 @@ async def test_a_whole_catalogue_is_matched_again(backend: Backend, tenant: Tena
             await tx[MatchIndexStore].delete_model_and_requeue() == 240
             and await tx[MatchIndexStore].find_model() is None
         )
-        assert await tx[MatchIndexStore].delete_model_and_requeue() == 0, "what waits waits once"
+        assert await tx[MatchIndexStore].delete_model_and_requeue() == 0, "waiting variants are queued once"
     again = await match_queued_variants(backend, tenant)
     assert sum(map(len, again.batches)) == 240
     assert (await _read_probabilities(backend, tenant, again)).keys() == first.keys()

@@ -101,7 +101,7 @@ async def test_a_registered_image_is_fetched_and_shown(uow: UnitOfWork, tenant: 
     first, second = _build_product("1", A, of_variant=[B]), _build_product("2", A)
     await add_products(uow, tenant, first, second)
     for _ in range(2):
-        assert await _register_images(uow, tenant) == [], "done twice it does no harm"
+        assert await _register_images(uow, tenant) == [], "registration is idempotent"
     due = await _list_due(uow, tenant)
     assert due.keys() == {A, B} and due[A].run == "run_1"
     assert await _rebuild_documents(uow, tenant) == 0
@@ -154,7 +154,7 @@ async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) ->
     third = _build_product("3", A)
     await add_products(uow, tenant, third)
     await _register_images(uow, tenant)
-    assert not await _list_due(uow, tenant), "what is known is not asked again"
+    assert not await _list_due(uow, tenant), "known images are not fetched again"
     await _rebuild_documents(uow, tenant)
     for product in (first, second, third):
         assert list((await _list_media(uow, tenant, product.id)).values()) == [one]
@@ -170,14 +170,14 @@ async def test_unreferenced_images_are_deleted(uow: UnitOfWork, tenant: Tenant) 
     await store_batch(
         uow, tenant, Batch(changed_products=[second], touched={second.id: second}), full_key_range(SOURCE)
     )
-    assert await _register_images(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
+    assert await _register_images(uow, tenant) == ["images/x/live/bb"], "another product references the other image"
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[MediaStore].get_image(own) is None and await tx[MediaStore].get_image(shared) is not None
         assert not await tx[MediaStore].lock_image_url(due[B].url_digest)
     async with uow.begin(tenant, CALL) as tx:
         late = _build_image(tx, "late")
         assert await tx[MediaStore].add(late)
-        assert await tx[MediaStore].record_image(due[B], late.id) == [late.key], "found after nobody wanted it"
+        assert await tx[MediaStore].record_image(due[B], late.id) == [late.key], "the image is no longer referenced"
         assert await tx[MediaStore].lock_by_content("late") is None
 
 
@@ -207,7 +207,7 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
         await tx[MediaStore].postpone(HOST, later := tx.now + timedelta(hours=1))
         assert await tx[MediaStore].find_next_due(HOST) == later
         await tx[MediaStore].postpone(HOST, tx.now)
-        assert await tx[MediaStore].find_next_due(HOST) == later, "later stays later"
+        assert await tx[MediaStore].find_next_due(HOST) == later, "a later retry is kept"
         assert await tx[MediaStore].find_next_due("b.example") is None
         await tx[MediaStore].record_failure(due[A].url_digest, 2, "no answer", tx.now)
     assert (await _list_due(uow, tenant))[A].tries == 2

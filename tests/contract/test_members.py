@@ -162,7 +162,7 @@ async def test_consents_end_with_the_membership(harness: MemberHarness) -> None:
     async with harness.begin_as("owner") as tx:
         await tx[OrgStore].add_member(Member(viewer.id, harness.org.id, viewer.email, "owner", builders.MOMENT))
     back = (await proofs([token.digest])).get(token.digest)
-    assert back is None or back[0].revoked_at is not None, "who comes back gets no old sign-in back"
+    assert back is None or back[0].revoked_at is not None, "former sessions of a returning member stay revoked"
 
 
 async def test_the_last_owner_cannot_leave(harness: MemberHarness) -> None:
@@ -222,7 +222,7 @@ async def test_removing_a_member_revokes_their_keys_in_both_modes(harness: Membe
         member = harness.users["developer"]
         await tx[OrgStore].add_member(Member(member.id, harness.org.id, member.email, "owner", builders.MOMENT))
     assert [await _authenticate(harness, secret) for secret in secrets] == [None, None], (
-        "they come back without their keys"
+        "returning members have no keys"
     )
 
 
@@ -379,7 +379,7 @@ async def test_invitations_expire_and_are_revoked(harness: MemberHarness) -> Non
     old = await _send_invitation(harness, "owner", first)
     secret = await harness.find_mailed_secret(first)
     again = await _send_invitation(harness, "admin", first, "viewer")
-    assert await harness.invitations.find_open(secret) is None, "a newer one is there"
+    assert await harness.invitations.find_open(secret) is None, "there is a newer one"
     gone = await _send_invitation(harness, "owner", second, "owner")
     async with harness.begin_as("owner") as tx:
         listed = (await tx[OrgStore].list_invitations(tx.now, PageRequest())).items

@@ -76,7 +76,7 @@ async def test_two_products_are_merged_and_unmerged(shop: MergedCatalogue) -> No
 
     undone = await shop.undo_merge(merge)
     assert undone.status == MergeStatus.UNDONE and undone.undone_at is not None
-    assert json.dumps(await shop.list_documents()) == json.dumps(before), "down to the order of fields"
+    assert json.dumps(await shop.list_documents()) == json.dumps(before), "including the order of fields"
     after = await shop.list_documents(versions=True)
     assert json.loads(after[theirs.id])["version"] > json.loads(whole[theirs.id])["version"]
     assert after[other.id] == whole[other.id]
@@ -120,7 +120,7 @@ async def test_later_statements_of_a_source_are_merged(shop: MergedCatalogue) ->
     merge = await shop.merge_variants(ours.variants[0], theirs.variants[0])
     [event] = await shop.change_product(shop.sources[1], "A", collection="Nordic", title="Another")
     assert (event.type, event.subject) == ("product.updated", theirs.id)
-    assert [change[0] for change in event.fields] == ["data.collection"], "the title that is shown is the other's"
+    assert [change[0] for change in event.fields] == ["data.collection"], "the shown title is the other product's"
     assert event.origins["data.collection"].source == shop.sources[1].id
     [event] = await shop.change_price(shop.sources[1], "A", 77)
     assert event.type == "offer.changed"
@@ -343,7 +343,7 @@ async def test_images_stay_after_the_view_is_rebuilt(shop: MergedCatalogue) -> N
     await shop.merge_variants(ours.variants[0], theirs.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         named = await tx[MediaStore].list_media(shop.sources[1].id, builders.MOMENT, None, 10)
-    assert [item for one in named for item in one.items], "its own source still names it"
+    assert [item for one in named for item in one.items], "its own source still lists it"
 
 
 async def test_products_follow_variants_that_move(shop: MergedCatalogue) -> None:

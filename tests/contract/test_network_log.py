@@ -272,7 +272,7 @@ async def test_a_holder_reads_the_events_that_its_licences_cover(
     assert list_ids(recent.events) == [*first, *last][::-1][:2]
     positions = [event.position for event in found]
     assert list_ids(await backend.events.get_at(view, [positions[2], positions[0]])) == [first[0], last[0]]
-    assert await read_network(backend, owner, network_end) == [], "nobody hears of its own twice"
+    assert await read_network(backend, owner, network_end) == [], "an owner does not get its own events again"
     assert {event.catalogue for event in await read_network(backend, await backend.tenant(), network_end)} == {
         catalogue,
         second,

@@ -96,7 +96,7 @@ async def test_apps_without_an_organisation_are_stored_under_their_url(backend: 
     )
     assert (again.id, again.name) == (first.id, "Newer")
     assert await backend.token_store.find_app(url) == again == await backend.token_store.get_app(first.id)
-    assert await backend.token_store.find_app(first.id) is None, "it is known by the URL"
+    assert await backend.token_store.find_app(first.id) is None, "apps with a URL are found by the URL"
 
 
 async def test_one_consent_is_in_force(backend: Backend) -> None:
@@ -142,7 +142,7 @@ async def test_a_refresh_token_has_one_successor(backend: Backend) -> None:
     second, third = heir(), heir()
     assert await backend.token_store.redeem_refresh_token(held, [second], backend.now())
     assert not await backend.token_store.redeem_refresh_token(held, [heir()], backend.now()), (
-        "it is not any more as it was read"
+        "the stored value has changed"
     )
     again = await backend.token_store.find_token(first.digest)
     assert again is not None and again.token.used_at is not None and again.can_be_refreshed(backend.now())
@@ -232,7 +232,7 @@ async def test_a_device_waits_for_one_decision(backend: Backend) -> None:
     assert await backend.token_store.find_device_by_user_code(device.user_code, now) == device
     assert await backend.token_store.find_device_by_user_code(device.user_code, now + 2 * HOUR) is None
     await backend.token_store.save_poll(polled := device.with_poll(now))
-    assert not await backend.token_store.redeem_device(device, family, [], now), "nobody agreed"
+    assert not await backend.token_store.redeem_device(device, family, [], now), "nobody approved the device"
     assert await backend.token_store.save_decision(agreed := replace(polled, approved=True, consent=consent))
     assert not await backend.token_store.save_decision(replace(polled, approved=False))
     assert await backend.token_store.find_device(device.digest) == agreed

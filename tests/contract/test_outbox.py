@@ -105,7 +105,9 @@ async def test_a_message_is_claimed_by_one_sender(harness: OutboxHarness) -> Non
     outbox, until, early = harness.backend.outbox, now + timedelta(minutes=5), now - timedelta(days=1)
     first = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
     second = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
-    assert first.count(message.id) == 1 and message.id not in second, "who died with it gives it free after a while"
+    assert first.count(message.id) == 1 and message.id not in second, (
+        "a message claimed by a killed sender is released after a while"
+    )
     assert message.id in [one.id for one in await outbox.claim_due(until, until, early, 1000)]
 
 

@@ -117,9 +117,9 @@ async def test_a_token_ends_with_its_membership(backend: Backend) -> None:
     assert await backend.sessions.find_tokens([token.digest]) == {}
     await backend.pass_time(timedelta(seconds=1.1))
     await _add_member(backend, user, org)
-    assert await backend.sessions.find_tokens([token.digest]) == {}, "it stays ended when that person comes back"
+    assert await backend.sessions.find_tokens([token.digest]) == {}, "the token stays revoked when the member returns"
     found = await backend.sessions.find(browser.digest)
-    assert found is not None and found.principal is not None, "who is signed in is"
+    assert found is not None and found.principal is not None, "signed-in users stay signed in"
     again = _build_session(backend, user, org, kind=SessionKind.TOKEN, created_at=backend.now())
     await backend.sessions.add(again)
     assert list(await backend.sessions.find_tokens([again.digest])) == [again.digest]
@@ -183,7 +183,7 @@ async def test_sessions_lose_access_when_single_sign_on_is_enforced(backend: Bac
     await _enforce_sso(backend, org, domain)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         await tx[SsoStore].delete_domain(domain)
-    assert await let_in() == set(made), "nobody of that domain is asked to"
+    assert await let_in() == set(made), "nobody of the domain has to use single sign-on"
 
 
 async def test_a_session_has_the_members_current_permissions(backend: Backend) -> None:
@@ -275,8 +275,8 @@ async def test_a_link_is_used_once(backend: Backend) -> None:
     second, third = link(LinkPurpose.SIGN_IN), link(LinkPurpose.SIGN_IN)
     await backend.links.add(second)
     await backend.links.add(third)
-    assert await backend.links.use(second.digest, LinkPurpose.SIGN_IN, now) is None, "a newer one is there"
-    assert await backend.links.use(third.digest, LinkPurpose.SIGN_IN, now + 2 * HOUR) is None, "it is over"
+    assert await backend.links.use(second.digest, LinkPurpose.SIGN_IN, now) is None, "there is a newer one"
+    assert await backend.links.use(third.digest, LinkPurpose.SIGN_IN, now + 2 * HOUR) is None, "the link has expired"
     assert await backend.links.use(other.digest, LinkPurpose.SET_PASSWORD, now) == other
     await backend.links.invalidate_unused(third.user)
     assert await backend.links.find(third.digest, LinkPurpose.SIGN_IN, now) is None

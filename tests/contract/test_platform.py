@@ -27,7 +27,7 @@ async def test_incidents_are_stored_and_listed(backend: Backend) -> None:
     assert [one for one in await incidents.list_open() if one in made] == made[::-1]
     over = made[1].with_update(MOMENT, "Nearly.", ComponentState.DEGRADED).with_end(MOMENT, "Done.")
     assert await incidents.save(over, made[1])
-    assert not await incidents.save(made[1].with_end(MOMENT, "Too late."), made[1]), "somebody was faster"
+    assert not await incidents.save(made[1].with_end(MOMENT, "Too late."), made[1]), "another change was saved first"
     assert await incidents.get(over.id) == over and await incidents.get("inc_nobody") is None
     assert made[1] not in await incidents.list_open()
     first = await incidents.page(PageRequest(limit=2))

@@ -69,9 +69,7 @@ async def test_parts_count_until_they_are_deleted(uow: UnitOfWork, tenant: Tenan
         entry = await tx[StorageLedger].get(build_push_key(tenant, "run_1"))
         assert entry is not None and (entry.bytes, entry.run, entry.free_after) == (0, "run_1", builders.MOMENT)
         assert await tx[PushStore].add_part("run_3", 0, b"[333]")
-        assert await tx[StorageLedger].get(build_push_key(tenant, "run_3")) is None, (
-            "no batch, so nothing that may expire"
-        )
+        assert await tx[StorageLedger].get(build_push_key(tenant, "run_3")) is None, "without a batch nothing expires"
         await tx[PushStore].delete_parts("run_3")
         await tx[PushStore].delete_parts("run_1")
         assert await tx[StorageLedger].count_used_bytes() == 3

@@ -37,7 +37,7 @@ class LogModel:
     tenants: Sequence[Tenant]
     catalogues: Sequence[str]
     network_start: int
-    """How far the network's log went before."""
+    """Last position of the network log before the test."""
     dice: Random
     logs: dict[Tenant, list[Event]] = field(default_factory=lambda: defaultdict(list))
     network: list[tuple[Tenant, Event]] = field(default_factory=list)

@@ -170,7 +170,7 @@ async def test_replayable_runs_are_listed(uow: UnitOfWork, tenant: Tenant) -> No
         assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [before]
     await _add_runs(uow, tenant, good, unread)
     async with uow.begin_reading(tenant) as tx:
-        assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [good], "what was asked before is over"
+        assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [good], "earlier runs are not replayed"
     await _add_runs(uow, tenant, waiting, failed)
     async with uow.begin_reading(tenant) as tx:
         assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [waiting, good]
@@ -190,7 +190,7 @@ async def test_the_last_run_over_the_removal_limit_is_found(uow: UnitOfWork, ten
         assert await tx[RunStore].find_run_over_removal_limit("src_2", "catalogue") is None
     await _add_runs(uow, tenant, _build_ended_run("src_1", id=ids[2], snapshot="snapshots/2"))
     async with uow.begin_reading(tenant) as tx:
-        assert await tx[RunStore].find_run_over_removal_limit("src_1", "catalogue") is None, "a good run came after it"
+        assert await tx[RunStore].find_run_over_removal_limit("src_1", "catalogue") is None, "a successful run followed"
 
 
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -39,7 +39,7 @@ from tests.support.memory.clock import SettableClock
 pytestmark = pytest.mark.asyncio
 FIRST, SECOND, THIRD = (f"the {word} secret, of more than thirty-two characters" for word in ("1st", "2nd", "3rd"))
 EARLIER = "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"
-"""`{"token": "t"}` of `src_1`, as the release before destinations sealed it."""
+"""`{"token": "t"}` of `src_1`, encrypted by the release before destinations."""
 ISSUER = "https://id.example"
 CREDENTIALS, SIGNING, ANSWER = {"token": "Geheim"}, {"secret": "whsec_x"}, {"body": "{}"}
 
@@ -148,7 +148,7 @@ async def test_outdated_values_are_replaced_only_if_unchanged(backend: Backend) 
         [value] = await one.list_outdated(kind, both.current_prefix)
         assert value.ciphertext == (await one.load_ciphertexts())[kind] and value.kind is kind
         assert await backend.sealed_values.replace(value, b"\x02\x10fresh") is True
-        assert await backend.sealed_values.replace(value, b"\x02\x10other") is False, "it is no longer what was read"
+        assert await backend.sealed_values.replace(value, b"\x02\x10other") is False, "the stored value has changed"
         assert (await one.load_ciphertexts())[kind] == b"\x02\x10fresh"
     assert await other.can_decrypt(old)
     [value] = await other.list_outdated(EncryptedValueKind.CREDENTIALS, both.current_prefix)
@@ -204,7 +204,7 @@ async def test_values_are_reencrypted_once_every_process_has_the_secret(backend:
     first, _ = create_reencrypter(backend, rings, FIRST, clock=clock)
     await first.load()
     keyring, ticking = create_reencrypter(backend, rings, SECOND, FIRST, clock=clock)
-    assert await ticking.activate_and_reencrypt() == 0, "nothing before the ring is read"
+    assert await ticking.activate_and_reencrypt() == 0, "nothing happens before the key ring is read"
     await keyring.load()
     rings.unknown_secrets = {AesGcmVault(SECOND).secret_ids[0]}
     for _ in range(9):
@@ -351,7 +351,9 @@ async def test_keys_of_a_former_secret_are_valid_until_they_expire() -> None:
     await rising[0].load()
     await rising[1].load()
     assert keys[1].cursor_keys.current == derive_cursor_key(FIRST) and not rising[1].is_newest_active
-    assert [one.key for one in keys[1].cursor_keys.former] == [derive_cursor_key(SECOND)], "others may be further"
+    assert [one.key for one in keys[1].cursor_keys.former] == [derive_cursor_key(SECOND)], (
+        "other processes may be ahead"
+    )
     await rising[1].activate_newest()
     await rising[2].load()
     for one in keys[1:]:

@@ -69,7 +69,7 @@ async def test_an_adaptive_schedule_changes_its_interval(backend: Backend, tenan
         assert source.next_pull is not None
         minutes = (source.next_pull - backend.now()).total_seconds() / 60
         assert 0.89 < minutes / (60 * paces[-1]) < 1.11
-    assert paces == [0.5, 1.0, 2.0, 4.0, 2.0, 2.0, 4.0], "a failed run finds neither change nor none"
+    assert paces == [0.5, 1.0, 2.0, 4.0, 2.0, 2.0, 4.0], "a failed run counts neither as changed nor as unchanged"
 
 
 async def test_a_replay_is_not_a_pull(backend: Backend, tenant: Tenant) -> None:
@@ -82,11 +82,11 @@ async def test_a_replay_is_not_a_pull(backend: Backend, tenant: Tenant) -> None:
     run = await _run_replay(desk)
     assert run.status == RunStatus.SUCCEEDED
     after = await _load_source(desk)
-    assert after == replace(before, failures=2), "as fresh as it was, due when it was, as well as it was"
+    assert after == replace(before, failures=2), "freshness, due time and health are unchanged"
     await _run_failing_pull(desk)
     assert (await _load_source(desk)).status == "degraded"
     await _run_replay(desk)
-    assert (await _load_source(desk)).status == "degraded", "the source itself was not asked"
+    assert (await _load_source(desk)).status == "degraded", "the source itself was not requested"
     await desk.pull(FEED)
     assert (await _load_source(desk)).status == "active"
     async with desk.backend.uow.begin_reading(desk.tenant) as tx:
@@ -94,7 +94,7 @@ async def test_a_replay_is_not_a_pull(backend: Backend, tenant: Tenant) -> None:
     assert good is not None and good.snapshot is not None
     await desk.objects.delete(good.snapshot)
     assert (await _run_replay(desk)).status == RunStatus.FAILED
-    assert (await _load_source(desk)).failures == 0, "nor does what is not asked fail"
+    assert (await _load_source(desk)).failures == 0, "a source that was not requested does not fail"
 
 
 async def test_each_change_of_state_is_published_and_audited(backend: Backend, tenant: Tenant) -> None:
@@ -152,5 +152,5 @@ async def _run_due_jobs(desk: CheckHarness) -> None:
     opened = len(desk.connectors.tasks)
     for _ in range(2):
         await desk.process_jobs()
-    assert len(desk.connectors.tasks) == opened + 1, "none is asked again at once"
+    assert len(desk.connectors.tasks) == opened + 1, "no source is requested again immediately"
     await desk.backend.pass_time(timedelta(seconds=1.05))

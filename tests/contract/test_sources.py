@@ -61,7 +61,7 @@ async def test_counts_sources_against_the_plan(backend: Backend, tenant: Tenant)
     await _add_sources(backend.uow, tenant, *(builders.source(status=status) for status in SourceStatus))
     await _add_sources(backend.uow, replace(tenant, livemode=False), builders.source())
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[SourceStore].count() == len(SourceStatus) - 1, "what the service disabled never runs again"
+        assert await tx[SourceStore].count() == len(SourceStatus) - 1, "sources that the service disabled do not count"
 
 
 async def test_concurrent_counts_include_each_other(backend: Backend, tenant: Tenant) -> None:

@@ -47,7 +47,7 @@ async def test_a_connection_is_stored_changed_and_removed(backend: Backend) -> N
         assert await tx[SsoStore].find_connection() == made
         await tx[SsoStore].save_connection(later)
     async with backend.uow.begin(Tenant(tenant.org, False), builders.CALL) as tx:
-        assert await tx[SsoStore].find_connection() == later, "no mode has one of its own"
+        assert await tx[SsoStore].find_connection() == later, "modes share the connection"
         await tx[SsoStore].delete_connection()
         assert await tx[SsoStore].find_connection() is None
 

@@ -54,7 +54,7 @@ async def test_a_check_updates_the_answered_stock_only(backend: Backend, tenant:
     assert result.failure is None and result.checked_at is not None
     assert await desk.get_offers(variant) == {PLACE: PRICES | {"quantity": 3, "availability": "low_stock"}}
     other = (await desk.get_variant_ids("A-2"))["A-2"]
-    assert (await desk.get_offers(other))[PLACE]["quantity"] == 8, "rows of other items are passed over"
+    assert (await desk.get_offers(other))[PLACE]["quantity"] == 8, "rows of other items are skipped"
     assert (
         desk.connectors.checked == [StockRequest("A-1", "A-1", "A-1")] and desk.connectors.tasks[-1].stream == "stock"
     )
@@ -66,7 +66,7 @@ async def test_a_check_updates_the_answered_stock_only(backend: Backend, tenant:
     assert [one["path"] for one in event["data"]["fields"]] == ["availability", "quantity"]
     after = await _load_source(desk)
     assert after.checked_at is not None
-    assert replace(after, checked_at=None) == before, "health, freshness and schedule say nothing of one item"
+    assert replace(after, checked_at=None) == before, "health, freshness and schedule are unchanged"
 
 
 async def test_the_next_run_replaces_the_stock_of_a_check(backend: Backend, tenant: Tenant) -> None:
@@ -74,14 +74,14 @@ async def test_the_next_run_replaces_the_stock_of_a_check(backend: Backend, tena
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
     await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
     run = await desk.pull(FEED)
-    assert "unchanged_feed" not in run.stats, "the very feed of the last run is read again"
+    assert "unchanged_feed" not in run.stats, "the same feed as in the last run is read again"
     assert (run.stats["offers_changed"], run.stats["unchanged"]) == (1, 1)
     assert await desk.get_offers(variant) == {PLACE: PRICES | {"quantity": 7, "availability": "in_stock"}}
     assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
     gone = await desk.pull(FEED.replace(b"A-1,Oak chair,100.50,50,7\n", b""))
     assert gone.stats["withdrawn"] == 1, "a complete run withdraws what no stream states"
     check = await desk.run_check(variant, b"SKU,Qty\nA-1,3\n")
-    assert (check.results, check.status) == ([], CheckStatus.FAILED), "a withdrawn offer is none"
+    assert (check.results, check.status) == ([], CheckStatus.FAILED), "a withdrawn offer is not returned"
 
 
 async def test_a_feed_without_stock_keeps_the_checked_stock(backend: Backend, tenant: Tenant) -> None:
@@ -121,7 +121,9 @@ async def test_locations_are_checked_separately(backend: Backend, tenant: Tenant
     assert set(await desk.get_offers(variant)) == {"East", "West"}
     check = await desk.run_check(variant, b"SKU,Qty,Warehouse\nA-1,0,East\nA-1,4,North\n")
     stored = await desk.get_offers(variant)
-    assert {place: offer["quantity"] for place, offer in stored.items()} == {"East": 0, "West": 9}, "none is made"
+    assert {place: offer["quantity"] for place, offer in stored.items()} == {"East": 0, "West": 9}, (
+        "no offer is created"
+    )
     assert check.status == CheckStatus.SUCCEEDED
     results = sorted((one.quantity, one.failure.code if one.failure else None) for one in check.results)
     assert results == [(0, None), (9, "not_stated")]
@@ -150,7 +152,7 @@ async def test_errors_are_reported_and_change_nothing(
     [result] = check.results
     assert check.status == CheckStatus.FAILED and isinstance(result.failure, CheckFailure)
     assert (result.failure.code, result.quantity, result.checked_at) == (code, 7, None)
-    assert await _load_source(desk) == before, "one item says nothing against its source"
+    assert await _load_source(desk) == before, "a failure of one item does not affect its source"
     assert (await desk.get_run(check.runs[0])).error is not None
 
 
@@ -188,7 +190,7 @@ async def test_one_waiting_check_serves_all_and_the_number_of_waiting_checks_is_
     first, second = await desk.start_check(variant), await desk.start_check(variant)
     assert first.id != second.id and first.runs == second.runs
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        assert await tx[RunStore].find_open(desk.source.id) is None, "a pull is not refused for it"
+        assert await tx[RunStore].find_open(desk.source.id) is None, "it does not block a pull"
         for _number in range(MAX_OPEN_CHECKS - 1):
             await tx[RunStore].add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
     other = await desk.start_check((await desk.get_variant_ids("A-2"))["A-2"])

@@ -229,12 +229,14 @@ async def test_frees_objects_that_no_run_needs(backend: Backend) -> None:
     await add_runs(uow, tenant, older, last, build_run(keys[2], status="running", trigger="push"))
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].make_space(20)
-    assert await list_counted(uow, tenant, keys) == [False, True, True, True, True], "the longest unused first"
+    assert await list_counted(uow, tenant, keys) == [False, True, True, True, True], (
+        "the least recently used objects are freed first"
+    )
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].add_entry(build_upload(tx, "upl_1", 40)) is not None
     assert await list_counted(uow, tenant, keys) == [False, True, True, False, True]
     async with uow.begin(tenant, CALL) as tx:
-        assert not await tx[StorageLedger].make_space(20), "the last good one, one that is worked on, one just fetched"
+        assert not await tx[StorageLedger].make_space(20), "the last successful, a running and a new snapshot remain"
         tx.is_dry_run = True
     assert await list_counted(uow, tenant, keys) == [False, True, True, False, True]
 
@@ -283,7 +285,7 @@ async def test_the_sweeper_lists_due_and_freed_objects(backend: Backend, tenant:
     assert freed[0] not in [key for _, key in await upkeep.list_freed(freed[0], 10**6)]
     await upkeep.delete_entries(tenant, keys)
     assert not [whose for whose, _ in await upkeep.list_freed("", 10**6) if whose == tenant]
-    assert await list_counted(uow, tenant, keys) == [False, False, True], "only what was freed is forgotten"
+    assert await list_counted(uow, tenant, keys) == [False, False, True], "only freed objects are deleted"
 
 
 async def test_orphans_are_objects_without_an_entry(backend: Backend, tenant: Tenant) -> None:

@@ -51,7 +51,7 @@ async def test_job_attempts_belong_to_the_trace_that_queued_the_job(backend: Bac
     )
     await drain.process_lane(build_lane_name(tenant.org, lane))
     request, first, second = backend.tracing.spans
-    assert [dict(job.args) for job in seen] == [{"run": "run_1"}] * 2, "handlers see what was given"
+    assert [dict(job.args) for job in seen] == [{"run": "run_1"}] * 2, "handlers get their own arguments only"
     assert first.parent == second.parent == request.context == parse_trace_context(queued_by)
     assert (first.failure, second.failure) == (None, "OSError")
     assert first.notes["joinery.job.attempt"] == 1 and first.notes["joinery.correlation_id"] == "run_1"

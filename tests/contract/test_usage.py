@@ -85,14 +85,14 @@ async def test_reservations_are_not_aggregated_until_they_end(backend: Backend, 
         assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].add_usage(RECORDS, 10, "run_1")
-        assert not await quota.reserve_quota(tx, RECORDS, 41, "run_2"), "what is reserved counts for others"
+        assert not await quota.reserve_quota(tx, RECORDS, 41, "run_2"), "reservations count for other runs"
         assert await quota.reserve_quota(tx, RECORDS, 40, "run_2")
     assert tenant not in await backend.usage.find_unaggregated(1_000_000)
-    assert (await read_usage(uow, tenant))[RECORDS] == 10, "what is only reserved is not used"
+    assert (await read_usage(uow, tenant))[RECORDS] == 10, "reservations are not usage"
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].release(RECORDS, "run_1")
         assert not await quota.is_spent(tx, RECORDS)
-        assert await quota.reserve_quota(tx, RECORDS, 50, "run_3"), "what was not used is there again"
+        assert await quota.reserve_quota(tx, RECORDS, 50, "run_3"), "unused reservations are available again"
     await aggregate_usage(backend, tenant)
     async with uow.begin(tenant, CALL) as tx:
         assert not await quota.reserve_quota(tx, RECORDS, 51, "run_3")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
-"""How long all operations, and how long all parsers, are tried in `make fuzz`: each of them gets an equal part."""
+"""Seconds for all operations, and for all parsers, in `make fuzz`; each gets an equal part."""
 BATCH = 100
 PATIENCE = 900
-"""Seconds that a test may go on beyond its time: making an example small takes a while."""
+"""Seconds by which a test may exceed its time, because minimising an example takes a while."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _TYPES = (
 
 PARTS = frozenset({"path", "query", "headers", "body"})
 FRESH = b"fresh"
-"""An Idempotency-Key in whose place a new one is sent."""
+"""Placeholder that is replaced by a new Idempotency-Key."""
 _KEYS = count(1)
 
 
@@ -46,7 +46,7 @@ class FuzzRequest:
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes | None
     surplus: int = 0
-    """How many bytes more than there are Content-Length claims."""
+    """Bytes by which Content-Length exceeds the body."""
 
     def encode(self, secret: str) -> bytes:
         """Return the request with that credential."""

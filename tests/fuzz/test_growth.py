@@ -46,7 +46,7 @@ from entrypoints.http.checks import parse_if_match
 from tests.fuzz.exploration import Effort, parametrize_effort
 
 FLOOR = 0.005
-"""Seconds of processor time that count as none."""
+"""Seconds of processor time that are too short to measure."""
 MEMORY_FLOOR = 4 << 20
 GROWTH, MAX_RATIO = 4, 6.0
 KIB = 1024
@@ -72,7 +72,7 @@ class ParserTarget:
     rows: tuple[str, ...]
     call: Callable[[bytes], object]
     frame: tuple[bytes, bytes] = (b"", b"")
-    """What stands before and behind the repeated part."""
+    """Bytes before and after the repeated part."""
 
 
 def _decode(data: bytes) -> str:
@@ -168,7 +168,7 @@ ELSEWHERE = {
     "isal": "tests/http/test_content_coding.py", "jsonschema_rs": "tests/fuzz/test_operations.py", "msgspec": "tests/processes/test_calls.py",
     "python_calamine": "tests/fuzz/test_parsers.py", "zxcvbn": "tests/unit/people/test_passwords.py",
 }  # fmt: skip
-"""Rows whose cost other tests bound."""
+"""Rows whose cost other tests limit."""
 ROOT = Path(__file__).parents[2]
 
 

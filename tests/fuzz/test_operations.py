@@ -23,21 +23,21 @@ from tests.support.processes import list_descendants, memory
 from tests.tenancy.application import ServedApplication
 
 CHANGING = ("sources.update", "webhooks.update", "webhooks.delete")
-"""What others would find changed, or gone: they come last."""
+"""Operations that change or delete shared resources and therefore run last."""
 OPERATIONS = sorted(
     ((row.id, row.method, row.path) for row in load_operation_table()),
     key=lambda row: CHANGING.index(row[0]) if row[0] in CHANGING else -1,
 )
 MEMORY = 400
-"""MiB that the API may come to hold; it begins with some 90, and 64 MiB of an organisation's bodies may be in hand."""
+"""Memory limit of the API in MiB; it starts at about 90, and may hold 64 MiB of an organisation's bodies."""
 READER_MEMORY = 320
 SLOWEST = 25.0
-"""Seconds within which everything is answered: a source's test may take that long to reach nobody."""
+"""Maximum response time in seconds: a source test of an unreachable address may take that long."""
 PAUSE, TIMES = 1.5, 20
-"""Seconds that the event loop may pause; or so many times as long as an idle one, where that is more."""
+"""Seconds that the event loop may pause, or the factor of an idle API's pause if that is more."""
 MARKER = "OF-ANOTHER-TENANT"
 EDGE = frozenset({400, 404, 405, 408, 411, 413, 414, 417, 426, 431, 505})
-"""Refusals of what is no request to an operation at all: they may come from in front of the pipeline."""
+"""Statuses of requests that are refused before the pipeline."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class ApiTarget:
     api_pid: int
     mine: Tenancy
     foreign: frozenset[str]
-    """Ids of what is the other tenant's."""
+    """IDs of the other tenant's resources."""
     generator: RequestGenerator
 
     def find_validator(self, operation: str, status: int, media: str) -> Draft202012Validator | None:

@@ -32,15 +32,15 @@ from tests.unit.ingestion.test_linear_text import READERS
 
 BUCKETS = 4
 MEMORY = 320
-"""MiB that a reader of files of a few hundred kilobytes may come to."""
+"""Memory limit in MiB of a reader of files of a few hundred kilobytes."""
 COMPUTING = 10.0
-"""Seconds of a processor that reading one of them may take: a hundred times what it does."""
+"""Limit of processor time in seconds for one file, about a hundred times the usual one."""
 CONNECTORS = {
     "site": ("json_ld",), "admin": ("shopify-admin",), "woo": ("woocommerce",), "big": ("bigcommerce",),
     "json": ("csv", "api"), "jsonl": ("csv", "api"), "shop": ("shopify", "api", "csv"),
 }  # fmt: skip
 PARTS = len(FORMATS) + 2
-"""Formats, texts, records: what shares the time."""
+"""Number of tests that share the time: formats, texts, records."""
 CONFIGS: list[dict[str, Any]] = [
     {"currency": "usd"},
     {"currency": "jpy", "decimal": "comma", "warehouse": "Main", "price_code": "TRADE"},
@@ -84,9 +84,7 @@ class ReaderRunner:
             return
         spooled = await reader.spool(_ignore_progress)
         assert len(spooled.bucket_sizes) == BUCKETS
-        assert not spooled.row_count or sum(spooled.bucket_sizes) or spooled.problem_count, (
-            "rows are lost without a word"
-        )
+        assert not spooled.row_count or sum(spooled.bucket_sizes) or spooled.problem_count, "rows are lost silently"
         gathered = await reader.load_keys(range(BUCKETS))
         keys = [one.key for one in gathered.fingerprints]
         assert len(set(keys)) == len(keys)

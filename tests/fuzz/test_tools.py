@@ -23,10 +23,10 @@ from tests.support.processes import memory
 
 TOOLS = {tool.name: tool for tool in build_manifest(load_operation_table())}
 MEMORY = 400
-"""MiB that the API may come to hold."""
+"""Memory limit of the API in MiB."""
 SLOWEST = 30.0
 OF_THE_PROTOCOL = frozenset({-32700, -32600, -32601, -32602, -32020, -32021, -32022})
-"""Codes of errors that JSON-RPC and MCP name; -32603, an internal error, is none of them."""
+"""Error codes of JSON-RPC and MCP, without -32603, an internal error."""
 METHODS = (
     "tools/call",
     "tools/list",

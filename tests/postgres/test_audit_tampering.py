@@ -184,7 +184,7 @@ async def test_the_command_names_the_entries(harness: TamperingHarness) -> None:
     assert (status, answer["whole"], fault["kind"], fault["sequence"]) == (1, False, "changed", 2)
     assert fault["entry"].startswith("aud_")
     await harness.tamper(whole, "DELETE FROM audit_entries WHERE OWN", "DELETE FROM audit_chains WHERE OWN")
-    assert await harness.find_faults(whole) == [], "who forges the whole chain is found by what was noted of it alone"
+    assert await harness.find_faults(whole) == [], "a completely forged chain is detected by the noted head only"
     words = ("--org", whole.org, "--mode", "live", "--noted", noted)
     status, answer = await asyncio.to_thread(harness.run_verify, *words)
     assert (status, answer["chains"][0]["faults"]) == (1, [{"kind": "missing", "sequence": 9, "until": 9}])

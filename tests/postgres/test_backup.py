@@ -147,7 +147,7 @@ async def test_backups_are_restored_from_any_server_to_any(
         before, after = await _read_epochs(source), await _read_epochs(target)
         assert after.keys() == before.keys() != set()
         for log, (epoch, began, last) in after.items():
-            assert epoch != before[log][0] and began == last == 4711, "what was told after the backup is lost"
+            assert epoch != before[log][0] and began == last == 4711, "events after the backup are lost"
         assert (await read_compatibility(target)).names == [name for name, _ in load_migrations()]
         for key, content in stored.items():
             assert b"".join([chunk async for chunk in arrived.read(key)]) == content

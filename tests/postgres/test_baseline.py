@@ -34,7 +34,7 @@ _SCHEMA = (
     "SELECT 'rights', relname, relkind::text, relacl::text FROM pg_class WHERE relnamespace = 'public'::regnamespace",
     "SELECT 'plan', code, '', to_jsonb(plans)::text FROM plans",
 )
-"""What a dump of a schema says, but for the names of NOT NULL constraints, which PostgreSQL has from 18 on."""
+"""Definition of a schema, without names of NOT NULL constraints, which exist from PostgreSQL 18 on."""
 
 
 async def _read_schema(address: str) -> set[tuple[str, str, str, str | None]]:

@@ -106,7 +106,7 @@ async def test_parameters_are_the_fields_of_a_dataclass_by_default() -> None:
     await chairs.add(Chair("a", 4))
     assert chairs.last == ("-- add", {"id": "a", "legs": 4})
     await chairs.mend(Chair("a", 3), 4)
-    assert chairs.last == ("-- mend", {"id": "a", "legs": 4}), "what is given by name counts"
+    assert chairs.last == ("-- mend", {"id": "a", "legs": 4}), "named arguments are used"
     await chairs.rename(Chair("a", 4))
     assert chairs.last == ("-- rename", {"id": "A"})
 

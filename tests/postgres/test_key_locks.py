@@ -25,7 +25,7 @@ async def test_connections_that_lack_a_secret_are_counted() -> None:
                     2,
                     0,
                 )
-            assert await rings.count_outdated_connections(NEW) == 2, "what is kept for later counts as well"
+            assert await rings.count_outdated_connections(NEW) == 2, "pooled connections count as well"
             await old.close()
             async with earlier.connect_to_coordinator():
                 assert (await rings.count_outdated_connections(NEW), await rings.count_outdated_connections(OLD)) == (

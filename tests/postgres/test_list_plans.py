@@ -1,7 +1,7 @@
-"""Every list with every filter that it takes looks at little more than its page, whatever plan PostgreSQL makes of it.
+"""Plans of every list with every filter: a page reads little more than its rows, with custom and generic plans.
 
-The lists are those of the operation table. Each is requested over HTTP, over tables that hold much and have been analysed; the
-statements that it sends are explained as they ran, planned for their values and planned for any.
+The lists are those of the operation table. Each is requested over HTTP on large, analysed tables; its statements are explained
+as executed, with custom and generic plans.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS, FEW, OTHERS = 20_000, 200, 6
 LIMIT = 5
 ELSEWHERE = {"changes", "orgs", "platform"}
-"""Areas whose lists are no tenant's pages: the log is read by windows of positions, memberships and incidents across organisations."""
+"""Areas without pages of a tenant: the log is read by positions, memberships and incidents across organisations."""
 LISTS = {
     operation.id: operation
     for area in AREAS
@@ -47,9 +47,9 @@ LISTS = {
     if operation.paging in ("both", "forward")
 }
 ROUTINE = 400
-"""Rows that a page of a list with one filter or none may look at: its own, with what hangs on them, in each partition."""
+"""Rows that a page with at most one filter may read, including related rows, in each partition."""
 SORTED = 5_000
-"""Rows that may be sorted of what changed lately, and of what is found by codes: they have no index in the lists' order."""
+"""Rows that may be sorted: recent changes and results of codes have no index in the order of the list."""
 
 
 def _list_filter_values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ async def test_the_low_watermark_rises_with_dropped_events(harness: MaintenanceH
     assert (await reader.query_bounds([harness.tenant]))[harness.tenant].low == 0
     await harness.maintenance.maintain_partitions(days[1] + timedelta(days=PARTITIONED_TABLES["events"].days_kept))
     assert (await reader.query_bounds([harness.tenant]))[harness.tenant].low == positions[1], (
-        "what the default partition had of older days is gone"
+        "older rows of the default partition are deleted"
     )
     await harness.maintenance.maintain_partitions(days[3] + timedelta(days=PARTITIONED_TABLES["events"].days_kept))
     assert (await reader.query_bounds([harness.tenant]))[harness.tenant].low == positions[5]
@@ -286,7 +286,7 @@ async def test_an_event_of_a_slow_clock_does_not_expire_others(harness: Maintena
     await harness.maintenance.maintain_partitions(begun + timedelta(days=5 + kept))
     assert await _list_positions(harness) == positions[25:]
     assert (await reader.query_bounds([harness.tenant]))[harness.tenant].low == positions[24]
-    assert (await harness.count_rows("events"))["events_default"] == 1, "its day is gone, it is not"
+    assert (await harness.count_rows("events"))["events_default"] == 1, "the partition is dropped, the row is kept"
     await harness.maintenance.maintain_partitions(begun + timedelta(days=5 + kept))
     assert await _list_positions(harness) == positions[25:]
     await harness.maintenance.maintain_partitions(begun + timedelta(days=41 + kept))

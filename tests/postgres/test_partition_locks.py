@@ -132,7 +132,7 @@ async def test_nothing_waits_while_a_dump_runs(harness: PartitionHarness, caplog
             )
     harness.stop.set()
     await using
-    assert harness.longest < 1, "somebody waited behind the maintenance"
+    assert harness.longest < 1, "a session was blocked by the maintenance"
 
 
 async def test_a_short_lock_only_delays_maintenance(harness: PartitionHarness) -> None:

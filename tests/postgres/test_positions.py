@@ -90,7 +90,7 @@ class LogFollower:
                     (self._log.org, reached, bounds.last),
                 )
                 found = await cursor.fetchall()
-                assert [row[0] for row in found] == list(range(reached + 1, bounds.last + 1)), "no gap, ever"
+                assert [row[0] for row in found] == list(range(reached + 1, bounds.last + 1)), "positions have no gaps"
                 self.seen += [(row[0], row[1], row[2]) for row in found]
                 reached = bounds.last
                 if last:
@@ -165,7 +165,7 @@ async def test_a_committing_writer_blocks_its_own_log_only() -> None:
             async with asyncio.timeout(20):
                 for log in (other, Tenant(tenant.org, False)):
                     await _append_event(backend, log)
-                assert (await backend.events.query_bounds([tenant]))[tenant].last == 1, "reading waits for nobody"
+                assert (await backend.events.query_bounds([tenant]))[tenant].last == 1, "reads are not blocked"
             waiting = asyncio.create_task(_append_event(backend, tenant))
             await asyncio.sleep(0.3)
             assert not waiting.done()

@@ -192,7 +192,7 @@ async def test_table_privileges_are_as_listed(address: str, role: str) -> None:
         letters = "".join(letter for letter in "SIUD" for right in rights.split(",") if right[:1] == letter)
         letters += "".join(right[0] + right[right.index("(") :] for right in columns.split(",") if right)
         if partition:
-            assert letters == "", f"{name}: policies stand on the parent alone"
+            assert letters == "", f"{name}: only the parent has policies"
         else:
             found[name] = letters
             assert not set(rights.split(",")) & {"TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"}, name

@@ -97,7 +97,7 @@ def test_a_login_without_privileges_gets_the_grants_to_run() -> None:
     with psycopg.connect(owner, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement.encode())
-    assert asyncio.run(migrate(make_conninfo(owner, user=login))), "what it names suffices"
+    assert asyncio.run(migrate(make_conninfo(owner, user=login))), "the reported grants are sufficient"
     with psycopg.connect(owner, autocommit=True) as connection:
         own = sql.Identifier(login)
         connection.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(own))

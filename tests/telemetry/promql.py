@@ -1,6 +1,6 @@
-"""As much of PromQL as queries of ours use: what they name of metrics and labels, held against what /metrics shows.
+"""Parser of the PromQL subset that the shipped queries use, and a check of their metrics and labels against /metrics.
 
-Anything else than the functions, aggregations and matchers below is refused, so that nothing is passed over unread.
+Other functions, aggregations and matchers raise an error, so that no part of a query is ignored.
 """
 
 import re
@@ -15,7 +15,7 @@ OPERATORS = frozenset({"and", "or", "unless"})
 SCRAPED = frozenset({"instance", "job"})
 """Labels that Prometheus adds to everything."""
 OWN = {"up": SCRAPED}
-"""Metrics that Prometheus makes itself."""
+"""Metrics that Prometheus creates itself."""
 _TOKEN = re.compile(
     r"\s*(?:(?P<range>\[(?:\d+[smhd]|\$__rate_interval)\])|(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)|(?P<text>\"[^\"]*\")"
     r"|(?P<number>\d+(?:\.\d+)?)|(?P<sign>=~|!~|!=|==|>=|<=|[-+*/<>=(){},]))"

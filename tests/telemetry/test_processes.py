@@ -40,7 +40,7 @@ WORDS = {
     "outcome": frozenset({"done", "failed", "lost", "stopped", "succeeded", *(one.value for one in AttemptFailure)}),
     "status": frozenset(one.value for one in RunStatus) | {"401", "429"},
 }
-"""What labels say at other times."""
+"""Label values that appear at other times."""
 SECRETS = ("of-the-receiver", "what-i-look-for")
 
 
@@ -54,7 +54,7 @@ class ObservedService:
     run: str
     secret: str
     exposition: Exposition
-    """What all processes showed, the scheduler at its start as well, when something waited."""
+    """Metrics of all processes, and of the scheduler while a job waited."""
 
     def list_spans(self, process: str) -> list[ReceivedSpan]:
         return [span for span in self.collector.spans() if span.process == process]

@@ -55,7 +55,7 @@ BODIES: dict[str, Any] = {
     "webhooks.update": {"description": "Renamed"},
     "uploads.announce": {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10},
 }
-"""A good body for operations whose example would not do here."""
+"""Valid bodies of operations whose examples are not valid for these resources."""
 OPERATIONS: tuple[Operation, ...] = tuple(load_operation_table())
 
 

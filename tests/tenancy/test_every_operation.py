@@ -16,9 +16,9 @@ from tests.tenancy.test_other_tenants import _read_rows
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WRITES = [operation for operation in OPERATIONS if operation.is_write]
 NOTED = {"request_logs", "key_uses"}
-"""What is written of a request itself, some time after it."""
+"""Tables that are written after the request."""
 PASSING = {"request_logs", "key_uses", "idempotency_keys", "events", "event_logs", "event_log_terms"}
-"""What is no resource: what any request leaves behind, and samples of events."""
+"""Tables of records of requests and samples of events, which are no resources."""
 LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "forward")]
 
 

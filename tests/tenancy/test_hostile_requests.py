@@ -90,10 +90,10 @@ BODIES = (
     b"",
 )
 STREAM = "/console/developers/events/stream/"
-"""Of pages, these alone end when their client does."""
+"""Only page that ends when its client disconnects."""
 PATIENCE = 5.0
 HANGS = 60.0
-"""Seconds without an answer that are a hang."""
+"""Seconds without a response after which a request hangs."""
 MOST = 4
 """Requests of a route in the short form."""
 

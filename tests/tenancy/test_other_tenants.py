@@ -16,7 +16,7 @@ from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, ca
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITH_IDS = [operation for operation in OPERATIONS if operation.ids]
 FILTERS = {"source": "src", "variant": "var", "product": "prod", "catalogue": "cat"}
-"""Query parameters that name a tenant's thing."""
+"""Query parameters with IDs of a tenant's resources."""
 OWN_TO_THE_REQUEST = {"request-id", "date", "ratelimit"}
 
 

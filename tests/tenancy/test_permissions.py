@@ -21,7 +21,7 @@ from tests.tenancy.application import OPERATIONS, ServedApplication, call_operat
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
 ADDITIONAL_SCOPES = {"exports.create": "products:read"}
-"""What the body of the world's request asks for beside the operation's own scope."""
+"""Scopes that the body of the test request requires in addition to the operation's scope."""
 
 
 def _is_permitted(operation: Operation, scopes: frozenset[str], role: str) -> bool:

@@ -28,7 +28,7 @@ from tests.tenancy.schema import ROLE, TenantTable, insert_row, list_tenant_tabl
 pytestmark = pytest.mark.asyncio
 BY_CLUSTERS = (StaleRoute, errors.FeatureNotSupported) if ON_CLUSTER else ()
 REFUSED = (errors.InsufficientPrivilege, *BY_CLUSTERS)
-"""A cluster refuses, besides, what it cannot carry out where the organisation is."""
+"""A cluster additionally refuses statements that it cannot execute on the organisation's node."""
 KNOWN = {"api_keys", "events", "jobs", "members", "offers", "products", "request_logs", "runs", "sources", "variants"}
 
 
@@ -118,7 +118,7 @@ async def test_policies_apply_to_the_role(rows: TenantRows) -> None:
     cursor = await rows.owner.execute(
         "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = %s::regrole", (ROLE,)
     )
-    assert await cursor.fetchone() == (0,), "whoever owns a table may switch its policies off"
+    assert await cursor.fetchone() == (0,), "the owner of a table may disable its policies"
 
 
 async def test_a_missing_filter_reads_only_own_rows(rows: TenantRows) -> None:

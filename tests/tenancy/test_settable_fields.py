@@ -25,9 +25,9 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "filters": [{"catalogues": [schema.build_example(schema.id_schema("cat"))]}],
     },
 }
-"""Values of fields whose examples would not do here, by area."""
+"""Valid values of fields whose examples are not valid here, by area."""
 ONE_VALUE = {("sources.create", "first_party"), ("sources.create", "kind")}
-"""Fields that accept here only what they have anyway: others need a vendor, or other settings."""
+"""Fields that accept only their present value here: other values need a vendor or other settings."""
 NEEDS_A_MODEL = {("matching.update_judge_settings", "enabled"), ("matching.update_judge_settings", "model")}
 """Fields that need a language model (tests/contract/test_judge_over_http.py)."""
 

@@ -74,7 +74,7 @@ ACROSS_IN_CODE = {
     ("partitions.py", "UPDATE event_logs AS l SET low"): "upkeep by age alone; each log is raised by its own events",
     ("partitions.py", "DELETE FROM event_log_terms AS t"): "upkeep by age alone; each log's by its own low watermark",
 }
-"""The same of SQL that stands in Python itself, by its beginning."""
+"""Exceptions in Python code, by file and beginning of the statement."""
 WITHOUT_MODE = {
     "invitations",
     "members",
@@ -131,7 +131,7 @@ def test_statement_names_the_tenant(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ACROSS))
 def test_the_list_of_exceptions_is_needed(name: str) -> None:
-    assert find_missing_parameters(EVERY[name]), "this statement names its tenant: take it off the list"
+    assert find_missing_parameters(EVERY[name]), "this statement names its tenant: remove it from the list"
 
 
 def test_every_table_of_a_join_is_bound_to_the_tenant() -> None:
@@ -175,7 +175,7 @@ REFERENCE = {
     "sso_domains",
     "sso_subjects",
 }
-"""They lie on every node."""
+"""Tables that every node has."""
 _BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
 
 

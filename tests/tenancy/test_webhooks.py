@@ -39,7 +39,7 @@ async def test_secrets_are_encrypted_wherever_they_are_stored(application: Serve
     for key in ("rotate", "rotate again"):
         secrets.append((await mine.client.post(target, None, idempotency_key=key)).json()["secret"])
     everything = await _read_rows(mine.tenant.org)
-    assert made.json()["id"].encode() in everything, "what is searched holds the endpoint"
+    assert made.json()["id"].encode() in everything, "the searched rows contain the endpoint"
     for secret in secrets:
         assert secret.removeprefix("whsec_").encode() not in everything
         assert base64.b64decode(secret.removeprefix("whsec_")) not in everything

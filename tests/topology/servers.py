@@ -1,7 +1,7 @@
 """Two plain PostgreSQL servers as the nodes of a cluster, with a placement for tests.
 
-Reference tables are copied from one node to the other here; a tenant is moved by copying its rows, and from then on its
-statements fail on the former node, as with Citus.
+Reference tables are copied from one node to the other. A tenant is moved by copying its rows; afterwards its statements fail
+on the former node, as with Citus.
 """
 
 import atexit
@@ -38,7 +38,7 @@ REFERENCE = {
     "sso_domains": ["org", "domain"],
     "sso_subjects": ["org", "issuer", "subject"],
 }
-"""What lies on every node, by its key; those that others refer to first."""
+"""Primary keys of reference tables, referenced tables first."""
 _TENANT_TABLES = """
 SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
