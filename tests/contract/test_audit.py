@@ -52,7 +52,7 @@ async def list_entry_ids(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, *
         return [entry.id for entry in (await tx[AuditLog].page(PageRequest(**page), filter)).items]
 
 
-async def test_entries_are_chained_whatever_their_content(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_entries_of_any_content_are_chained(uow: UnitOfWork, tenant: Tenant) -> None:
     assert await count_faults(uow, tenant) == (0, 0)
     odd: Mapping[str, Any] = {
         "number": 1e22, "fraction": 0.1, "small": 1e-9, "minus": -0.0, "text": 'ä"\\ \U0001f6cb', "none": None,

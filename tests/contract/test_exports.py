@@ -186,7 +186,7 @@ async def harness(backend: Backend) -> ExportHarness:
     return await create_harness(backend)
 
 
-async def test_a_line_for_each_product_as_it_is_listed(harness: ExportHarness) -> None:
+async def test_an_export_has_a_line_for_each_product(harness: ExportHarness) -> None:
     await harness.add_products(7)
     requested = await harness.request_export()
     assert (requested.status, requested.files) == ("pending", ())

@@ -89,22 +89,22 @@ def objects(open_objects: StoreFactory) -> ObjectStore:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Callable[[bytes], Path]:
-    def made(data: bytes) -> Path:
+def create_file(tmp_path: Path) -> Callable[[bytes], Path]:
+    def create(data: bytes) -> Path:
         path = tmp_path / secrets.token_hex(4)
         path.write_bytes(data)
         return path
 
-    return made
+    return create
 
 
 async def read_content(objects: ObjectStore, key: str) -> bytes:
     return b"".join([chunk async for chunk in objects.read(key)])
 
 
-async def test_stored_objects_are_read_back(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_stored_objects_are_read_back(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
     data = os.urandom(700_001)
-    await objects.put_file("snapshots/ab/cdef", file(data))
+    await objects.put_file("snapshots/ab/cdef", create_file(data))
     assert await read_content(objects, "snapshots/ab/cdef") == data
     assert await objects.get_size("snapshots/ab/cdef") == len(data)
 
@@ -132,29 +132,29 @@ async def test_an_interrupted_stream_stores_nothing(objects: ObjectStore) -> Non
         await objects.get_size("exports/ab/cdef")
 
 
-async def test_large_objects_are_read_in_chunks(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
-    await objects.put_file("large", file(bytes(12 * 2**20)))
+async def test_large_objects_are_read_in_chunks(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("large", create_file(bytes(12 * 2**20)))
     sizes = [len(chunk) async for chunk in objects.read("large")]
     assert sum(sizes) == 12 * 2**20
     assert max(sizes) <= 11 * 2**20
 
 
-async def test_an_empty_object_is_stored(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
-    await objects.put_file("empty", file(b""))
+async def test_an_empty_object_is_stored(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("empty", create_file(b""))
     assert await read_content(objects, "empty") == b""
     assert await objects.get_size("empty") == 0
 
 
-async def test_a_key_is_replaced(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
-    await objects.put_file("a", file(b"old and long"))
-    await objects.put_file("a", file(b"new"))
+async def test_a_key_is_replaced(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("a", create_file(b"old and long"))
+    await objects.put_file("a", create_file(b"new"))
     assert await read_content(objects, "a") == b"new"
 
 
-async def test_a_key_can_extend_another(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
-    await objects.put_file("a", file(b"1"))
-    await objects.put_file("a/b.csv", file(b"2"))
-    await objects.put_file("a/b.csv/c", file(b"3"))
+async def test_a_key_can_extend_another(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("a", create_file(b"1"))
+    await objects.put_file("a/b.csv", create_file(b"2"))
+    await objects.put_file("a/b.csv/c", create_file(b"3"))
     assert [await read_content(objects, key) for key in ("a", "a/b.csv", "a/b.csv/c")] == [b"1", b"2", b"3"]
 
 
@@ -166,17 +166,17 @@ async def test_unknown_keys_are_reported(objects: ObjectStore) -> None:
     await objects.delete("none")
 
 
-async def test_objects_are_deleted(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
-    await objects.put_file("gone", file(b"x"))
+async def test_objects_are_deleted(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("gone", create_file(b"x"))
     await objects.delete("gone")
     with pytest.raises(ObjectMissing):
         await objects.get_size("gone")
 
 
 async def test_a_missing_source_file_changes_nothing(
-    objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path
+    objects: ObjectStore, create_file: Callable[[bytes], Path], tmp_path: Path
 ) -> None:
-    await objects.put_file("kept", file(b"x"))
+    await objects.put_file("kept", create_file(b"x"))
     with pytest.raises(FileNotFoundError):
         await objects.put_file("kept", tmp_path / "nowhere")
     assert await read_content(objects, "kept") == b"x"
@@ -189,11 +189,11 @@ async def list_by_key(objects: ObjectStore, prefix: str) -> dict[str, ObjectInfo
     return {info.key: info for info in found}
 
 
-async def test_lists_stored_objects(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
+async def test_lists_stored_objects(objects: ObjectStore, create_file: Callable[[bytes], Path]) -> None:
     began = datetime.now(UTC) - timedelta(seconds=2)
     keys = {f"snapshots/org_{number % 3}/live/{number}" for number in range(7)} | {"uploads/org_1/live/1", "snapshots"}
     for key in keys:
-        await objects.put_file(key, file(key.encode()))
+        await objects.put_file(key, create_file(key.encode()))
     found = await list_by_key(objects, "snapshots/")
     assert found.keys() == {key for key in keys if key.startswith("snapshots/")}
     assert all(info.bytes == len(key) for key, info in found.items())
@@ -204,15 +204,17 @@ async def test_lists_stored_objects(objects: ObjectStore, file: Callable[[bytes]
     assert "snapshots/org_1/live/1" not in await list_by_key(objects, "snapshots/")
 
 
-async def test_lists_several_pages(objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path) -> None:
-    one = file(b"x")
+async def test_lists_several_pages(objects: ObjectStore, create_file: Callable[[bytes], Path], tmp_path: Path) -> None:
+    one = create_file(b"x")
     for start in range(0, 1030, 103):
         await asyncio.gather(*(objects.put_file(f"snapshots/o/live/{start + n}", one) for n in range(103)))
     assert len(await list_by_key(objects, "snapshots/")) == 1030
 
 
-async def test_cleanup_of_an_empty_store_does_nothing(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
-    await objects.put_file("snapshots/o/live/1", file(b"x"))
+async def test_cleanup_of_an_empty_store_does_nothing(
+    objects: ObjectStore, create_file: Callable[[bytes], Path]
+) -> None:
+    await objects.put_file("snapshots/o/live/1", create_file(b"x"))
     assert await objects.delete_temporary_files(timedelta(days=1)) == 0
     assert await read_content(objects, "snapshots/o/live/1") == b"x"
 
@@ -225,7 +227,7 @@ async def serve_objects(open_objects: StoreFactory) -> AsyncIterator[ObjectStore
     """Yield the store, with an HTTP server for stores that have none."""
     objects: Any = None
 
-    async def answer(request: web.Request) -> web.Response:
+    async def handle_request(request: web.Request) -> web.Response:
         key = unquote(request.match_info["key"])
         try:
             grant = objects.verify_link(request.method, key, dict(request.query), datetime.now(UTC))
@@ -239,7 +241,7 @@ async def serve_objects(open_objects: StoreFactory) -> AsyncIterator[ObjectStore
         return web.Response(body=await read_content(objects, key), headers=download_headers(grant.filename))
 
     app = web.Application(client_max_size=2**30)
-    app.router.add_route("*", "/objects/{key:.+}", answer)
+    app.router.add_route("*", "/objects/{key:.+}", handle_request)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -356,9 +358,11 @@ async def test_cleanup_removes_files_of_killed_writers(files: FileObjects, tmp_p
     assert not stale.exists()
 
 
-async def test_cleanup_removes_empty_folders(files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]) -> None:
+async def test_cleanup_removes_empty_folders(
+    files: FileObjects, tmp_path: Path, create_file: Callable[[bytes], Path]
+) -> None:
     for key in ("snapshots/org_1/live/a", "snapshots/org_2/live/b", "uploads/org_1/live/c"):
-        await files.put_file(key, file(b"x"))
+        await files.put_file(key, create_file(b"x"))
     await files.delete("snapshots/org_1/live/a")
     await files.delete("uploads/org_1/live/c")
     assert await files.delete_temporary_files(timedelta(days=1)) == 0
@@ -369,8 +373,10 @@ async def test_cleanup_removes_empty_folders(files: FileObjects, tmp_path: Path,
     )
 
 
-async def test_writes_during_cleanup_succeed(files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]) -> None:
-    one, done = file(b"x"), asyncio.Event()
+async def test_writes_during_cleanup_succeed(
+    files: FileObjects, tmp_path: Path, create_file: Callable[[bytes], Path]
+) -> None:
+    one, done = create_file(b"x"), asyncio.Event()
 
     async def tidy() -> None:
         while not done.is_set():
@@ -454,7 +460,7 @@ async def test_links_are_signed_as_the_reference_client_signs_them(
 
 
 async def test_links_are_signed_with_discovered_credentials(
-    s3_endpoint: str, monkeypatch: pytest.MonkeyPatch, file: Callable[[bytes], Path]
+    s3_endpoint: str, monkeypatch: pytest.MonkeyPatch, create_file: Callable[[bytes], Path]
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")

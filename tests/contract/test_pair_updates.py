@@ -85,7 +85,7 @@ async def test_a_likely_pair_is_stored_with_its_evidence(shop: MergedCatalogue) 
     ].conflicts == ("colour",)
 
 
-async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: MergedCatalogue) -> None:
+async def test_a_certain_pair_is_merged_without_conflicts(shop: MergedCatalogue) -> None:
     a, b, c = await load_variants(shop)
     found = await store_scores(shop, build_scored_pair(shop, a, b, 0.999), build_scored_pair(shop, a, c, 0.999, "gtin"))
     merged, kept = found[build_pair_key(a.id, b.id)], found[build_pair_key(a.id, c.id)]

@@ -104,7 +104,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
 
 
 @pytest.mark.parametrize("status", ["queued", "running", "waiting"])
-async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tenant, status: str) -> None:
+async def test_a_source_and_stream_have_one_open_run(uow: UnitOfWork, tenant: Tenant, status: str) -> None:
     first = builders.run("src_1", status=status)
     await _add_runs(uow, tenant, first)
     with pytest.raises(Conflict):

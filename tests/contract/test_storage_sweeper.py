@@ -120,7 +120,7 @@ async def test_sweeps_more_than_one_batch(sweeper: StorageSweeper, fetch: Snapsh
     assert await fetch.count_used_bytes() == 0 and not any([await fetch.is_stored(key) for key in keys])
 
 
-async def test_a_sweep_that_dies_leaves_nothing_behind(
+async def test_a_killed_sweep_is_continued(
     sweeper: StorageSweeper, fetch: SnapshotFetcher, objects: GatedDeletionObjects
 ) -> None:
     """The sweep is killed before it deletes, or before it records the deletion; the next one continues."""

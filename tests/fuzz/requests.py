@@ -174,13 +174,13 @@ class RequestGenerator:
         ]
         names = [parameter["name"] for parameter in parameters]
 
-        def made(values: tuple[bytes, ...]) -> bytes:
+        def fill_path(values: tuple[bytes, ...]) -> bytes:
             filled = path.encode()
             for name, value in zip(names, values, strict=True):
                 filled = filled.replace(b"{" + name.encode() + b"}", value)
             return filled.replace(b" ", b"%20").replace(b"?", b"%3F")
 
-        return st.tuples(*parts).map(made)
+        return st.tuples(*parts).map(fill_path)
 
     def _build_query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
         if not parameters:

@@ -61,7 +61,9 @@ async def test_a_database_of_the_last_release_has_the_schema_of_the_baseline(rel
         assert await _read_schema(released_database) == await _read_schema(fresh)
 
 
-async def test_later_migrations_are_applied_to_it(released_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_later_migrations_are_applied_to_the_baseline(
+    released_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = [*load_migrations(), ("9001_next", "CREATE TABLE made (a integer)")]
     monkeypatch.setattr("adapters.postgres.schema_migrations.load_migrations", lambda: known)
     assert await migrate(released_database) == [*LATER, "9001_next"]

@@ -207,7 +207,7 @@ async def test_the_first_day_has_its_partition(harness: MaintenanceHarness) -> N
     assert await harness.count_rows("events") == {f"events_{TODAY:%Y%m%d}": 1}
 
 
-async def test_rows_of_a_day_without_a_partition_move_there(harness: MaintenanceHarness) -> None:
+async def test_misplaced_rows_move_to_their_new_partition(harness: MaintenanceHarness) -> None:
     late = TODAY + timedelta(days=20)
     await _append_events(harness, 3)
     await _redate_events(harness, late + timedelta(days=1))

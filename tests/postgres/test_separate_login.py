@@ -45,7 +45,7 @@ def test_the_service_works_without_owning_its_schema(separate_stage: ServiceProc
     separate_stage.start("api", **processes)
     separate_stage.start("worker", **processes)
     separate_stage.start("scheduler")
-    tenancy = separate_stage.create_organisation()  # its key is written by the login itself, as processes write it
+    tenancy = separate_stage.create_organisation()  # the login itself writes the key, as processes do
     wait_until(tenancy.api.is_ready, "the API is ready", within=40)
     api = tenancy.api
     source = api.create_source("push", config={"currency": "usd"})

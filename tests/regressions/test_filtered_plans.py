@@ -51,8 +51,8 @@ async def pool() -> AsyncIterator[Pool]:
 @pytest.mark.parametrize("types", [["source.blocked"], ["source.degraded"], ["product.updated"]])
 @pytest.mark.parametrize("direction", ["forwards", "backwards"])
 async def test_only_the_blocks_are_read(pool: Pool, types: list[str], mode: str, direction: str) -> None:
-    """Expected: some 1,024 events of the two blocks. All 300,000 are read: with a rare type the planner scans every partition beneath
-    the blocks (a parallel Seq Scan joined with them).
+    """Expected: about 1,024 events of the two blocks are read. With a rare type the planner scanned every partition in addition
+    to the blocks (a parallel Seq Scan joined with them) and read all 300,000 events.
     """
     names = {"types", "hidden", direction, "up_to", *(["after"] if direction == "forwards" else [])}
     chosen = render_statement(SQL["select_events_in_blocks"], frozenset(names), 101)

@@ -46,8 +46,9 @@ def build_products(count: int, first: int, title: str, brand: str, sku: str | No
 
 
 async def test_products_are_found_by_codes_and_words_together(backend: Backend, tenant: Tenant) -> None:
-    """Expected: all ten. The walk of words ends early, at the tenth newest; more old products than fit a page have the code. The page
-    counts as full, and goes on behind an old one: what the words would have found between is on no page.
+    """Expected: all ten. The scan of words ended early, at the tenth newest product; more old products than fit on a page have the
+    code. The page counted as full and the next one continued after an old product: products with the words in between were
+    on no page.
     """
     by_code = build_products(5, 0, "Lamp", "X", sku="chair")
     by_word = build_products(5, 10, "Chair", "X")

@@ -33,8 +33,8 @@ async def test_distant_events_of_one_delivery_are_read(backend: Backend, tenant:
 
 @pytest.mark.parametrize("wanted", [ALL, EventFilter(), EventFilter(types=frozenset({"source.blocked"}))])
 async def test_events_after_a_clock_correction_are_read(backend: Backend, tenant: Tenant, wanted: EventFilter) -> None:
-    """Expected: a reader gets what is written after the clock was put right. What is dated more than a day before the event
-    that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
+    """Expected: a reader gets events that are written after the clock was corrected. Events dated more than a day before the
+    reader's position were skipped and its cursor moved to the end: they were lost without a 410.
     """
     await append_events(backend, tenant, 3)
     async with backend.pool.connect_as_owner() as link:  # written by a server whose clock is two days ahead

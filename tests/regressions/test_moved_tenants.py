@@ -30,7 +30,7 @@ async def append_events(pool: Pool, count: int) -> None:
 
 async def test_bounds_of_a_moved_log_are_read_on_its_new_node(servers: Servers) -> None:
     """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that had only read
-    bounds of the tenant (polls, streams, sweeps) queried its former node, where there is nothing: epoch 0, last 0.
+    bounds of the tenant (polls, streams, sweeps) queried its former node, which has no rows: epoch 0, last 0.
     """
     servers.place_organisation(HERE.org, 0)
     pool = Pool(servers.nodes[0].conninfo, size=3, placement=servers)
@@ -45,8 +45,8 @@ async def test_bounds_of_a_moved_log_are_read_on_its_new_node(servers: Servers) 
 
 
 async def test_a_reader_of_a_moved_tenant_continues(servers: Servers) -> None:
-    """Expected: it goes on (or hears 503 and comes again). It hears 410: "you would miss something"; nothing is missing. And the
-    webhooks' intake goes on from `nearest` of an empty log: from 0, all events that are kept, once more.
+    """Expected: the reader continues, or gets 503 and retries. It got 410 although no event was missing. Webhooks continued from
+    `nearest` of an empty log, which is 0, and received all retained events again.
     """
     servers.place_organisation(HERE.org, 0)
     pool = Pool(servers.nodes[0].conninfo, size=3, placement=servers)
@@ -74,9 +74,9 @@ async def test_a_reader_of_a_moved_tenant_continues(servers: Servers) -> None:
 
 
 async def test_a_move_does_not_begin_an_epoch(servers: Servers) -> None:
-    """Expected: the epoch stays. Citus drops a shard that was moved only later (some 15 s): until then a process that remembers the former
-    node reads the old bounds there by the shard's name, takes a newer cursor for one beyond the end, and has the log, at its new node,
-    begin an epoch: 410 for every reader of a log that has lost nothing.
+    """Expected: the epoch stays. Citus drops a moved shard about 15 s later. Until then a process that has cached the former node
+    read the old bounds there by the shard's name, treated a newer cursor as beyond the end, and began an epoch of the log on its
+    new node: every reader got 410 although no event was lost.
     """
     servers.place_organisation(HERE.org, 0)
     pool, other = (Pool(servers.nodes[0].conninfo, size=3, placement=servers) for _ in range(2))

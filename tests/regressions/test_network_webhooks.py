@@ -38,8 +38,8 @@ async def relay_events(backend: Backend, *owners: Tenant) -> None:
 
 
 async def test_a_new_event_at_a_delivered_position_is_sent(harness: DeliveryHarness) -> None:
-    """Expected: every event arrives. Deliveries remember positions without the epoch: what is at the place of one that was
-    delivered, before the log went back, is taken for delivered (`known`), and is never sent.
+    """Expected: every event arrives. Deliveries store positions without the epoch: after the log went back, a new event at a
+    delivered position was treated as delivered (`known`) and never sent.
     """
     backend = harness.backend
     first, second = await backend.tenant(), await backend.tenant()
@@ -66,8 +66,8 @@ async def test_a_new_event_at_a_delivered_position_is_sent(harness: DeliveryHarn
 
 
 async def test_a_waiting_delivery_is_not_sent_with_the_body_of_another_event(harness: DeliveryHarness) -> None:
-    """Expected: under an event's id its own body is sent, or nothing. A delivery that was not tried yet (others of its subject go
-    before it) is read from the log again by its position: after the log went back another event is there, perhaps another's.
+    """Expected: an event's ID is sent with its own body, or not at all. A delivery without an attempt (others of its subject are
+    first) is read again by its position: after the log went back, that is another event, possibly of another tenant.
     """
     backend = harness.backend
     owner, other = await backend.tenant(), await backend.tenant()
@@ -100,8 +100,8 @@ async def test_a_waiting_delivery_is_not_sent_with_the_body_of_another_event(har
 
 async def test_the_feed_cursor_of_a_restored_log_is_valid(harness: DeliveryHarness) -> None:
     """Expected: a cursor in Service-Feed-Cursor that the log contains. An open delivery of the former epoch counted among the
-    positions of the new one: the cursor was (new epoch, a position beyond the end). A client that continued from there made
-    the network's log begin an epoch for everybody, or missed the events up to it.
+    positions of the new one: the cursor was (new epoch, a position beyond the end). A client that continued from there began
+    an epoch of the network log for all readers, or missed the events up to it.
     """
     backend = harness.backend
     owner = await backend.tenant()

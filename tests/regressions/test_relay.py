@@ -21,8 +21,8 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_the_relay_continues_after_a_lost_checkpoint() -> None:
-    """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
-    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_CheckpointConflict` again, and spins for ever, for all owners.
+    """Expected: after the network's node lost an owner's first checkpoint, the relay continues from the stored state. It read
+    the checkpoints again but kept the lost one (`|=`), raised `_CheckpointConflict` again, and looped forever for all owners.
     """
     log = TailedLog()
     relay = NetworkRelay(log.network, log.signals)
@@ -47,8 +47,8 @@ async def test_the_relay_continues_after_a_lost_checkpoint() -> None:
 
 
 async def test_a_publisher_of_many_events_delays_no_other(backend: Backend, tenant: Tenant) -> None:
-    """Expected: each transaction of the relay contains events of every waiting owner. The first owner took all of the room
-    until it had nothing left: an owner that published 300,000 products at once delayed all others for minutes (≤ 50 ms is
+    """Expected: each transaction of the relay contains events of every waiting owner. The first owner used all of the space
+    until it had no events left: an owner that published 300,000 products at once delayed all others for minutes (≤ 50 ms is
     required).
     """
     big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
@@ -66,8 +66,8 @@ async def test_a_publisher_of_many_events_delays_no_other(backend: Backend, tena
 
 
 async def test_a_cursor_of_an_earlier_epoch_without_a_time_expires() -> None:
-    """Expected: 410. The network's log went back, from 6 to 3, and has grown again. A cursor that stands behind a bounded look
-    has no time; a long poll of who is at the end of its own log (as it is known) never compares the epoch, and misses 4 to 6.
+    """Expected: 410. The network log went back from 6 to 3 and grew again. A cursor after a bounded scan has no time; a long poll
+    at the cached end of the tenant's own log never compared the epoch and missed 4 to 6.
     """
     async with run_log() as log:
         owner = Tenant(new_id("org"), True)
@@ -91,8 +91,8 @@ async def test_a_cursor_of_an_earlier_epoch_without_a_time_expires() -> None:
 
 
 async def test_a_client_that_disconnects_during_a_query_is_unsubscribed() -> None:
-    """Expected: nothing is followed any more. A client that disconnected during the query of the network's bounds (5 s of an
-    unavailable node) left its part of the own log behind: the channel was read and swept as long as the process ran.
+    """Expected: no log is followed afterwards. A client that disconnected during the query of the network's bounds (5 s with an
+    unavailable node) left its subscription of the tenant's own log: the channel was polled as long as the process ran.
     """
     async with run_log() as log:
         bounds, started = log.events.query_bounds, asyncio.Event()
@@ -117,8 +117,8 @@ async def test_a_client_that_disconnects_during_a_query_is_unsubscribed() -> Non
 
 
 async def test_an_owner_whose_log_cannot_be_read_delays_no_other() -> None:
-    """Expected: what others publish is copied. One owner's log that could not be read (a node that times out, a damaged page)
-    made the whole round fail, each time, in the same order: the network stood still for everybody.
+    """Expected: events of other owners are copied. A log that could not be read (a node that times out, a damaged page) failed
+    each round in the same order, so that no owner's events were copied.
     """
     log = TailedLog()
     bad, good = Tenant(new_id("org"), True), Tenant(new_id("org"), True)

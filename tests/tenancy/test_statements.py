@@ -159,7 +159,7 @@ def _spans_tenants(file: str, literal: str) -> bool:
     return any(file == name and literal.startswith(beginning) for name, beginning in ACROSS_IN_CODE)
 
 
-def test_the_exceptions_in_code_are_there() -> None:
+def test_the_exceptions_in_code_exist() -> None:
     for file, beginning in ACROSS_IN_CODE:
         assert beginning in (FOLDER / file).read_text(encoding="utf-8")
 
