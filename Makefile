@@ -45,10 +45,10 @@ test-fast: install ## Check the rules of the repository, and run the unit tests 
 
 test-cluster: install ## Run the tests for a Citus cluster on the cluster at JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES).
 	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md explains how to build a cluster." >&2; exit 1; }
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/citus --ignore tests/citus/test_dead_nodes.py
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/citus --ignore tests/citus/test_node_failures.py
 	@JOINERY_TEST_ON=citus $(BIN)/python -m pytest -q -n $(JOBS) -m "$(QUICK)" $(CLUSTER_SUITES)
 	@# kills nodes, so no other test may run at the same time
-	@$(BIN)/python -m pytest -q tests/citus/test_dead_nodes.py
+	@$(BIN)/python -m pytest -q tests/citus/test_node_failures.py
 
 test-browser: install ## Test the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium).
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'

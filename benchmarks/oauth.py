@@ -20,8 +20,8 @@ from domain.oauth.model import ACCESS_PREFIX, App, AppKind, AppOrigin, Token, To
 from domain.oauth.ports import AppStore, TokenStore
 from domain.orgs.model import Organisation
 from ports.unit_of_work import UnitOfWork
+from tests.http.application import OPERATOR, ApplicationHarness, run_application
 from tests.http.client import Client
-from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
 from tests.support.postgres import postgres_backend
 
@@ -29,14 +29,16 @@ REQUESTS_PER_ROUND = 500
 LOOK_UPS = 300
 
 
-async def issue_token(uow: UnitOfWork, store: TokenStore, world: World, org: Organisation) -> tuple[str, bytes]:
+async def issue_token(
+    uow: UnitOfWork, store: TokenStore, application: ApplicationHarness, org: Organisation
+) -> tuple[str, bytes]:
     """Issue an access token of a new machine-to-machine app; return the token and its digest."""
     id_, now, token = new_id("app"), builders.MOMENT, generate_secret(ACCESS_PREFIX)
     app = App(id_, id_, AppKind.MACHINE, AppOrigin.ORGANISATION, "bench", (), SCOPES, now, now, org.id)
     async with uow.begin(Tenant(org.id, True), OPERATOR) as tx:
         await tx[AppStore].add(app)
     family = TokenFamily(new_id("fam"), app.id, org.id, None, None, now, now + timedelta(days=9999))
-    digest = world.access.compute_digest(token)
+    digest = application.access.compute_digest(token)
     await store.add_family(family, [Token(digest, family.id, TokenKind.ACCESS, SCOPES, None, now, family.expires_at)])
     return token, digest
 
@@ -63,11 +65,11 @@ async def measure_look_ups(*look_ups: Callable[[], Awaitable[Mapping[bytes, obje
     return [statistics.median(look_up_durations) for look_up_durations in durations]
 
 
-async def compare_look_ups(world: World) -> None:
+async def compare_look_ups(application: ApplicationHarness) -> None:
     """Print the times of the look-ups of a key and of a token in PostgreSQL."""
     async with postgres_backend() as backend:
         org = await backend.organisation()
-        _, digest = await issue_token(backend.uow, backend.token_store, world, org)
+        _, digest = await issue_token(backend.uow, backend.token_store, application, org)
         key = builders.api_key(Tenant(org.id, True))
         async with backend.uow.begin(key.tenant, OPERATOR) as tx:
             await tx[KeyStore].add(key)
@@ -81,9 +83,14 @@ async def compare_look_ups(world: World) -> None:
 
 async def main(rounds: int) -> None:
     """Print the CPU microseconds of a request with each kind of credential, then the look-ups."""
-    async with running(areas=()) as world:
-        token_text, _ = await issue_token(world.uow, world.token_store, world, world.orgs["Elm"])
-        clients = {"an API key": await world.client("Elm"), "an OAuth access token": world.bare_client(token_text)}
+    async with run_application(areas=()) as application:
+        token_text, _ = await issue_token(
+            application.uow, application.token_store, application, application.orgs["Elm"]
+        )
+        clients = {
+            "an API key": await application.create_client("Elm"),
+            "an OAuth access token": application.build_client(token_text),
+        }
         durations: dict[str, list[float]] = {label: [] for label in clients}
         for _ in range(rounds):
             for label, client in clients.items():
@@ -94,7 +101,7 @@ async def main(rounds: int) -> None:
                 f"{statistics.median(label_durations) * 1e6:8.1f} µs per request with {label} (minimum {min(label_durations) * 1e6:.1f})"
             )
         print(f"{(token - key) * 1e6:8.1f} µs difference (target: at most 30)")
-        await compare_look_ups(world)
+        await compare_look_ups(application)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from adapters.memory_limits import MemoryLimits
 from domain.kernel.errors import DomainError
 from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.sessions import ClientInfo
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
 
 CONCURRENT_SIGN_INS = 20
 PAUSE = 0.004
@@ -32,9 +32,9 @@ async def measure_verifications(passwords: Argon2Passwords, rounds: int = 20) ->
     return cpu_times
 
 
-async def measure_reads(world: World, seconds: float) -> list[float]:
+async def measure_reads(application: ApplicationHarness, seconds: float) -> list[float]:
     """Read the organisation repeatedly; return the seconds of each read, including the delay by a blocked event loop."""
-    client, durations, deadline = await world.client("Elm"), [], time.perf_counter() + seconds
+    client, durations, deadline = await application.create_client("Elm"), [], time.perf_counter() + seconds
     while time.perf_counter() < deadline:
         due = time.perf_counter() + PAUSE
         await asyncio.sleep(PAUSE)
@@ -44,11 +44,11 @@ async def measure_reads(world: World, seconds: float) -> list[float]:
     return durations
 
 
-async def attempt_sign_ins(world: World, number: int, outcomes: list[str]) -> None:
+async def attempt_sign_ins(application: ApplicationHarness, number: int, outcomes: list[str]) -> None:
     """Attempt sign-ins with a wrong password until cancelled, each from another address for another account.
 
     Args:
-        world: Application in memory.
+        application: Application in memory.
         number: Number of the client.
         outcomes: List to which the name of each error is appended.
     """
@@ -60,20 +60,22 @@ async def attempt_sign_ins(world: World, number: int, outcomes: list[str]) -> No
             f"{number}.{attempt}@fjord.example",
         )
         try:
-            await world.dependencies[AuthServices].sign_in.by_password(email, "guess", origin, "")
+            await application.dependencies[AuthServices].sign_in.by_password(email, "guess", origin, "")
         except DomainError as error:
             outcomes.append(type(error).__name__)
             await asyncio.sleep(0.1 if error.code == "overloaded" else 0)
 
 
-async def read_during_sign_ins(world: World, clients: int, seconds: float) -> tuple[list[float], list[str]]:
+async def read_during_sign_ins(
+    application: ApplicationHarness, clients: int, seconds: float
+) -> tuple[list[float], list[str]]:
     """Measure reads while `clients` clients attempt sign-ins; return the seconds of each read, and the errors of attempts."""
     outcomes: list[str] = []
-    tasks = [asyncio.create_task(attempt_sign_ins(world, number, outcomes)) for number in range(clients)]
+    tasks = [asyncio.create_task(attempt_sign_ins(application, number, outcomes)) for number in range(clients)]
     await asyncio.sleep(0.3)
     outcomes.clear()
     try:
-        return await measure_reads(world, seconds), outcomes
+        return await measure_reads(application, seconds), outcomes
     finally:
         for task in tasks:
             task.cancel()
@@ -93,20 +95,20 @@ async def main(seconds: float) -> None:
     """Run all measurements."""
     passwords = Argon2Passwords()
     print_times("CPU of a password verification", await measure_verifications(passwords))
-    scenarios: list[tuple[str, Callable[[World], Awaitable[tuple[list[float], list[str]]]]]] = [
-        ("read, no sign-ins", lambda world: read_during_sign_ins(world, 0, seconds)),
+    scenarios: list[tuple[str, Callable[[ApplicationHarness], Awaitable[tuple[list[float], list[str]]]]]] = [
+        ("read, no sign-ins", lambda application: read_during_sign_ins(application, 0, seconds)),
         (
             f"read, {CONCURRENT_SIGN_INS} concurrent sign-ins",
-            lambda world: read_during_sign_ins(world, CONCURRENT_SIGN_INS, seconds),
+            lambda application: read_during_sign_ins(application, CONCURRENT_SIGN_INS, seconds),
         ),
         (
             f"read, {10 * CONCURRENT_SIGN_INS} concurrent sign-ins",
-            lambda world: read_during_sign_ins(world, 10 * CONCURRENT_SIGN_INS, seconds),
+            lambda application: read_during_sign_ins(application, 10 * CONCURRENT_SIGN_INS, seconds),
         ),
     ]
     for title, scenario in scenarios:
-        async with running(passwords=passwords, limits=MemoryLimits()) as world:
-            durations, outcomes = await scenario(world)
+        async with run_application(passwords=passwords, limits=MemoryLimits()) as application:
+            durations, outcomes = await scenario(application)
         print_times(title, durations)
         if outcomes:
             refused = outcomes.count("Overloaded")

@@ -11,7 +11,7 @@ import time
 
 from adapters.otlp.telemetry import OtlpTelemetry
 from ports.telemetry import Tracing
-from tests.http.fakes import running
+from tests.http.application import run_application
 from tests.support.collector import run_collector
 
 REQUESTS_PER_ROUND = 500
@@ -19,8 +19,8 @@ REQUESTS_PER_ROUND = 500
 
 async def measure_request_seconds(tracing: Tracing | None) -> float:
     """Return the mean CPU seconds of a request, including the thread that exports spans."""
-    async with running(areas=(), tracing=tracing) as world:
-        client = await world.client("Elm")
+    async with run_application(areas=(), tracing=tracing) as application:
+        client = await application.create_client("Elm")
         for _ in range(50):
             await client.get("/v1/nothing")
         cpu_before = time.process_time()

@@ -21,7 +21,7 @@ FLAGS = (
 )  # fmt: skip
 
 
-def chromium() -> str | None:
+def find_chromium() -> str | None:
     """The program; CHROMIUM names another one."""
     return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -70,7 +70,7 @@ def browser() -> Iterator[Any]:
     """Chromium, or a skip that says what is missing."""
     api = pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser installs it")
     pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python: make test-browser installs it")
-    program = chromium()
+    program = find_chromium()
     if program is None:
         pytest.skip("needs Chromium (apt-get install chromium), or CHROMIUM=/path/to/it")
     with api.sync_playwright() as started:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
-from tests.browser.serving import served
-from tests.http.fakes import World
+from tests.browser.service import run_service
+from tests.http.application import ApplicationHarness
 from tests.support.console_seed import SeededOrganisation, seed_console
 from tests.support.readers import create_in_process_readers
 from tests.support.services import ExternalFakes
@@ -21,16 +21,16 @@ TITLES = (
 
 
 @dataclass
-class Console:
+class LiveConsole:
     """Where it is served, the cookie of an owner, and what is shown."""
 
     address: str
     cookie: str
-    empty: str
+    empty_cookie: str
     """The cookie of somebody whose organisation has nothing."""
-    made: SeededOrganisation
+    data: SeededOrganisation
 
-    def context(self, browser: Any, cookie: str | None = None, **more: Any) -> Any:
+    def open_context(self, browser: Any, cookie: str | None = None, **more: Any) -> Any:
         """A browser in which somebody is signed in."""
         made = browser.new_context(reduced_motion="reduce", **more)
         made.add_cookies([{"name": "joinery", "value": cookie or self.cookie, "url": self.address}])
@@ -38,7 +38,7 @@ class Console:
 
 
 @contextmanager
-def shown() -> Iterator[Console]:
+def run_console() -> Iterator[LiveConsole]:
     """The console, until the context ends."""
     outside = ExternalFakes()
     given: dict[str, Any] = {
@@ -46,11 +46,15 @@ def shown() -> Iterator[Console]:
         "objects": outside.objects,
         "feed_readers": create_in_process_readers(outside.connectors),
     }
-    with served(_prepared, workspaces=FileWorkspaces(), **given) as made:
-        yield Console(made.address, **made.prepared)
+    with run_service(_prepare, workspaces=FileWorkspaces(), **given) as made:
+        yield LiveConsole(made.address, **made.prepared)
 
 
-async def _prepared(world: World) -> dict[str, Any]:
-    made, owner, newcomer = await seed_console(world, TITLES), await world.browser(), await world.browser("Oak")
+async def _prepare(application: ApplicationHarness) -> dict[str, Any]:
+    made, owner, newcomer = (
+        await seed_console(application, TITLES),
+        await application.open_browser(),
+        await application.open_browser("Oak"),
+    )
     owner_cookie, newcomer_cookie = (next(iter(one.cookies.values())) for one in (owner, newcomer))
     return {"cookie": owner_cookie, "empty": newcomer_cookie, "made": made}

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from entrypoints.console.pages import PAGES
-from tests.browser.console import Console, shown
-from tests.browser.looking import barriers
+from tests.browser.console import LiveConsole, run_console
+from tests.browser.page_checks import find_violations
 from tests.browser.test_site import NARROW, OVERFLOW, WIDE
 
 pytestmark = pytest.mark.browser
-WAYS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark")]
-_KNOWN = (
+LAYOUTS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark")]
+_EXPECTED_ERRORS = (
     "ERR_NAME_NOT_RESOLVED",
     "ERR_INTERNET_DISCONNECTED",
     "ERR_CONNECTION",
@@ -24,15 +24,15 @@ _KNOWN = (
 
 
 @pytest.fixture(scope="module")
-def console() -> Iterator[Console]:
-    with shown() as made:
+def console() -> Iterator[LiveConsole]:
+    with run_console() as made:
         yield made
 
 
-def places(console: Console) -> list[str]:
+def list_paths(console: LiveConsole) -> list[str]:
     """Every page that can be looked at."""
     plain = [page.path_pattern for page in PAGES if "GET" in page.methods and "<" not in page.path_pattern]
-    product = f"/console/catalogue/{console.made.products[1].id}"
+    product = f"/console/catalogue/{console.data.products[1].id}"
     return [
         *plain,
         product,
@@ -43,8 +43,8 @@ def places(console: Console) -> list[str]:
     ]
 
 
-def opened(console: Console, browser: Any, **more: Any) -> Any:
-    page = console.context(browser, **more).new_page()
+def open_page(console: LiveConsole, browser: Any, **more: Any) -> Any:
+    page = console.open_context(browser, **more).new_page()
     page.faults = []
     page.on(
         "console", lambda message: page.faults.append(message.text) if message.type in ("error", "warning") else None
@@ -53,14 +53,18 @@ def opened(console: Console, browser: Any, **more: Any) -> Any:
     return page
 
 
-@pytest.mark.parametrize(("size", "scheme"), WAYS, ids=["wide, light", "wide, dark", "narrow, light", "narrow, dark"])
+@pytest.mark.parametrize(
+    ("size", "scheme"), LAYOUTS, ids=["wide, light", "wide, dark", "narrow, light", "narrow, dark"]
+)
 def test_nothing_keeps_people_out_or_is_cut_off(
-    browser: Any, console: Console, size: dict[str, int], scheme: str
+    browser: Any, console: LiveConsole, size: dict[str, int], scheme: str
 ) -> None:
-    page, faults = opened(console, browser, viewport=size, color_scheme=scheme, bypass_csp=True), []
-    empty = opened(console, browser, cookie=console.empty, viewport=size, color_scheme=scheme, bypass_csp=True)
+    page, faults = open_page(console, browser, viewport=size, color_scheme=scheme, bypass_csp=True), []
+    empty = open_page(
+        console, browser, cookie=console.empty_cookie, viewport=size, color_scheme=scheme, bypass_csp=True
+    )
     for at, place in [
-        *((page, place) for place in places(console)),
+        *((page, place) for place in list_paths(console)),
         (empty, "/console"),
         (empty, "/console/catalogue"),
     ]:
@@ -68,24 +72,24 @@ def test_nothing_keeps_people_out_or_is_cut_off(
         faults += [(place, "cut off", each) for each in at.evaluate(OVERFLOW)[:3]]
         at.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         at.wait_for_timeout(60)
-        faults += [(place, *each) for each in barriers(at)]
+        faults += [(place, *each) for each in find_violations(at)]
         faults += [(place, "cut off, unfolded", each) for each in at.evaluate(OVERFLOW)[:3]]
     page.context.close()
     empty.context.close()
     assert not faults, faults[:12]
 
 
-def test_no_page_goes_past_its_policy(browser: Any, console: Console) -> None:
-    page = opened(console, browser, viewport=WIDE)
-    for place in places(console):
+def test_no_page_goes_past_its_policy(browser: Any, console: LiveConsole) -> None:
+    page = open_page(console, browser, viewport=WIDE)
+    for place in list_paths(console):
         page.goto(console.address + place)
         page.wait_for_timeout(80)
-    assert [message for message in page.faults if not any(known in message for known in _KNOWN)] == []
+    assert [message for message in page.faults if not any(known in message for known in _EXPECTED_ERRORS)] == []
     page.context.close()
 
 
-def test_products_are_found_as_one_types(browser: Any, console: Console) -> None:
-    page = opened(console, browser, viewport=WIDE)
+def test_products_are_found_as_one_types(browser: Any, console: LiveConsole) -> None:
+    page = open_page(console, browser, viewport=WIDE)
     page.goto(console.address + "/console/catalogue")
     page.keyboard.press("/")
     page.keyboard.type("walnut lou", delay=10)
@@ -102,8 +106,8 @@ def test_products_are_found_as_one_types(browser: Any, console: Console) -> None
     page.context.close()
 
 
-def test_the_keyboard_reaches_everything_in_order(browser: Any, console: Console) -> None:
-    page = opened(console, browser, viewport=WIDE)
+def test_the_keyboard_reaches_everything_in_order(browser: Any, console: LiveConsole) -> None:
+    page = open_page(console, browser, viewport=WIDE)
     page.goto(console.address + "/console")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
@@ -113,8 +117,8 @@ def test_the_keyboard_reaches_everything_in_order(browser: Any, console: Console
     page.context.close()
 
 
-def test_everything_works_without_scripts(browser: Any, console: Console) -> None:
-    page = opened(console, browser, viewport=NARROW, java_script_enabled=False)
+def test_everything_works_without_scripts(browser: Any, console: LiveConsole) -> None:
+    page = open_page(console, browser, viewport=NARROW, java_script_enabled=False)
     page.goto(console.address + "/console")
     page.locator(".menu-toggle summary").click()
     page.locator("nav a", has_text="Catalogue").click()

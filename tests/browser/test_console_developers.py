@@ -16,22 +16,24 @@ from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import ClientInfo
 from domain.webhooks.ports import WebhookStore
 from entrypoints.oauth_endpoints import OAuthServices
-from tests.browser.looking import looked_at
-from tests.browser.serving import Served, served
+from tests.browser.page_checks import check_page
+from tests.browser.service import LiveService, run_service
+from tests.http.application import ApplicationHarness
 from tests.http.client import Client
-from tests.http.fakes import World
 from tests.support import builders
 
 pytestmark = pytest.mark.browser
 HERE, MEMBERS = "/console/developers", "/console/organisation/members"
 
 
-async def _prepared(world: World) -> dict[str, str]:
+async def _prepare(application: ApplicationHarness) -> dict[str, str]:
     """An organisation whose developers have something to look at, live and in test mode."""
-    browser = await world.browser()
-    tenant = Tenant(world.orgs["Fjord"].id, True)
-    _, cookie = await world.sessions.start(browser.user, [AuthMethod.PASSWORD], ClientInfo("127.0.0.1"), tenant.org)
-    live, sandbox = await world.client(), await world.client(livemode=False)
+    browser = await application.open_browser()
+    tenant = Tenant(application.orgs["Fjord"].id, True)
+    _, cookie = await application.sessions.start(
+        browser.user, [AuthMethod.PASSWORD], ClientInfo("127.0.0.1"), tenant.org
+    )
+    live, sandbox = await application.create_client(), await application.create_client(livemode=False)
     made = await live.post("/v1/webhook-endpoints", {"url": "https://receiver.example/hooks", "event_types": ["*"]})
     endpoint = made.json()["id"]
     attempt = builders.attempt()
@@ -39,40 +41,40 @@ async def _prepared(world: World) -> dict[str, str]:
         builders.delivery(endpoint, status=status, body=b'{"id": "evt_1"}', attempts=(attempt,), next_attempt_at=None)
         for status in ("succeeded", "failed", "succeeded")
     ]
-    async with world.uow.begin(tenant, builders.CALL) as tx:
+    async with application.uow.begin(tenant, builders.CALL) as tx:
         for one in deliveries:
             await tx[WebhookStore].add_delivery(one)
     log = builders.request_log(tenant, path="/v1/products/" + "a" * 200, status=404, error_code="not_found")
-    await world.sink.write([log, builders.request_log(tenant)])
+    await application.sink.write([log, builders.request_log(tenant)])
     await sandbox.post("/v1/test/events", {"type": "offer.changed"})
-    async with world.uow.begin(tenant, builders.CALL) as tx:
+    async with application.uow.begin(tenant, builders.CALL) as tx:
         wanted = NewApp("Shop", AppKind.WEB, ("https://shop.example/back",), frozenset({"products:read"}))
-        principal = (await world.sessions.find(cookie)).principal
-        app, _ = await world.dependencies[OAuthServices].apps.create_app(tx, principal, wanted)
+        principal = (await application.sessions.find(cookie)).principal
+        app, _ = await application.dependencies[OAuthServices].apps.create_app(tx, principal, wanted)
         await OAuthConsentService.ensure_consent(
             tx, app, browser.user.id, frozenset({"products:read", "sources:write"})
         )
     return {
         "app": app.id, "cookie": cookie, "endpoint": endpoint, "delivery": deliveries[1].id, "log": log.id,
-        "invitation": await _invitation(world, tenant, browser.user.id),
+        "invitation": await _create_invitation(application, tenant, browser.user.id),
     }  # fmt: skip
 
 
-async def _invitation(world: World, tenant: Tenant, user: str) -> str:
-    parts = world.dependencies
+async def _create_invitation(application: ApplicationHarness, tenant: Tenant, user: str) -> str:
+    parts = application.dependencies
     service = parts[InvitationService]
-    async with world.uow.begin(tenant, AuditContext(Actor("user", user), "tests")) as tx:
+    async with application.uow.begin(tenant, AuditContext(Actor("user", user), "tests")) as tx:
         return (await service.invite(tx, "bo@oak.example", "editor"))[1]
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Served]:
-    with served(_prepared) as made:
+def service() -> Iterator[LiveService]:
+    with run_service(_prepare) as made:
         yield made
 
 
 @contextmanager
-def _opened(browser: Any, service: Served, *, signed_in: bool = True, **options: Any) -> Iterator[Any]:
+def _open_page(browser: Any, service: LiveService, *, signed_in: bool = True, **options: Any) -> Iterator[Any]:
     context = browser.new_context(**options)
     if signed_in:
         context.add_cookies([{"name": "joinery", "value": service.prepared["cookie"], "url": service.address}])
@@ -83,7 +85,7 @@ def _opened(browser: Any, service: Served, *, signed_in: bool = True, **options:
     context.close()
 
 
-def _places(prepared: Mapping[str, Any]) -> dict[str, str]:
+def _list_paths(prepared: Mapping[str, Any]) -> dict[str, str]:
     hook = f"{HERE}/webhooks/{prepared['endpoint']}"
     return {
         "keys": f"{HERE}/keys",
@@ -110,21 +112,21 @@ def _places(prepared: Mapping[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_no_page_has_a_barrier(browser: Any, service: Served, look: str) -> None:
+def test_no_page_has_a_barrier(browser: Any, service: LiveService, look: str) -> None:
     options: dict[str, Any] = {"viewport": {"width": 390 if look == "phone" else 1280, "height": 900}}
-    with _opened(browser, service, color_scheme="dark" if look == "dark" else "light", **options) as page:
-        for name, place in _places(service.prepared).items():
+    with _open_page(browser, service, color_scheme="dark" if look == "dark" else "light", **options) as page:
+        for name, place in _list_paths(service.prepared).items():
             page.goto(service.address + place, wait_until="load")
-            looked_at(page, f"developers-{name}-{look}")
+            check_page(page, f"developers-{name}-{look}")
             assert not page.faults, (name, page.faults)
-    with _opened(browser, service, signed_in=False, **options) as page:
+    with _open_page(browser, service, signed_in=False, **options) as page:
         page.goto(f"{service.address}/console/invitations/{service.prepared['invitation']}")
-        looked_at(page, f"developers-invitation-{look}")
+        check_page(page, f"developers-invitation-{look}")
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service: Served, scripts: bool) -> None:
-    with _opened(browser, service, java_script_enabled=scripts) as page:
+def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service: LiveService, scripts: bool) -> None:
+    with _open_page(browser, service, java_script_enabled=scripts) as page:
         page.goto(f"{service.address}{HERE}/keys/new")
         page.get_by_label("Name", exact=True).fill(f"Sync {scripts}")
         page.get_by_role("button", name="Create key").click()
@@ -132,21 +134,21 @@ def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service:
         assert re.fullmatch(r"svc_live_\w{38}", secret)
         assert page.locator(".secret [data-copy]").is_visible() is scripts
         if scripts:
-            looked_at(page, "made-key")
+            check_page(page, "made-key")
         page.get_by_role("link", name="I copied the key").click()
         page.get_by_role("row").filter(has_text=f"Sync {scripts}").get_by_role("link", name="Revoke").click()
         page.get_by_role("button", name="Revoke key").click()
         assert f"Key Sync {scripts} revoked" in page.inner_text("main")
-        assert service.do(Client(service.world.app, secret).get("/v1/org")).status == 401
+        assert service.run(Client(service.application.app, secret).get("/v1/org")).status == 401
         page.goto(f"{service.address}{HERE}/reference/orgs.read")
         page.get_by_role("button", name="Send request").click()
         assert "Response 200" in page.inner_text("#response")
         if scripts:
-            looked_at(page, "tried")
+            check_page(page, "tried")
 
 
-def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
-    with _opened(browser, service) as page:
+def test_an_endpoint_is_added_and_tested(browser: Any, service: LiveService) -> None:
+    with _open_page(browser, service) as page:
         page.goto(f"{service.address}{HERE}/webhooks/new")
         page.get_by_label("URL").fill("https://other.example/hooks")
         page.get_by_label("All event types").check()
@@ -155,25 +157,25 @@ def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
         page.get_by_role("link", name="I copied the secret").click()
         page.get_by_role("button", name="Send test event").click()
         assert page.inner_text("h1") == "webhook.test"
-        looked_at(page, "tested")
+        check_page(page, "tested")
 
 
-def test_events_appear_by_themselves(browser: Any, service: Served) -> None:
-    with _opened(browser, service) as page:
+def test_events_appear_by_themselves(browser: Any, service: LiveService) -> None:
+    with _open_page(browser, service) as page:
         page.goto(f"{service.address}{HERE}/keys")
         page.get_by_role("button", name="Test", exact=True).click()
         page.goto(f"{service.address}{HERE}/events")
         before = page.locator(".feed > li").count()
-        sandbox = service.do(service.world.client(livemode=False))
-        service.do(sandbox.post("/v1/test/events", {"type": "product.updated"}))
+        sandbox = service.run(service.application.create_client(livemode=False))
+        service.run(sandbox.post("/v1/test/events", {"type": "product.updated"}))
         page.wait_for_function(f"document.querySelectorAll('.feed > li').length > {before}", timeout=15_000)
         assert page.locator(".feed > li").first.inner_text().startswith("product.updated")
-        looked_at(page, "live")
+        check_page(page, "live")
         page.get_by_role("button", name="Live", exact=True).click()
 
 
-def test_an_invitation_is_accepted_without_scripts(browser: Any, service: Served) -> None:
-    with _opened(browser, service, signed_in=False, java_script_enabled=False) as page:
+def test_an_invitation_is_accepted_without_scripts(browser: Any, service: LiveService) -> None:
+    with _open_page(browser, service, signed_in=False, java_script_enabled=False) as page:
         page.goto(f"{service.address}/console/invitations/{service.prepared['invitation']}")
         page.get_by_label("Your name").fill("Bo")
         page.get_by_label("Password").fill("four walnut drawers and a lamp")

@@ -13,8 +13,8 @@ from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
 from entrypoints.dependencies import Dependencies
 from ports.unit_of_work import UnitOfWork
-from tests.browser.looking import barriers
-from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
+from tests.browser.page_checks import find_violations
+from tests.browser.test_site import NARROW, OVERFLOW, WIDE, open_page
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.flows.test_console import FEED
 from tests.postgres.databases import create_database
@@ -22,11 +22,11 @@ from tests.support.console_browser import COOKIE, create_session
 from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.browser
-LOOKS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
+LAYOUTS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
 
 
 @dataclass
-class Console:
+class ConsoleProcesses:
     """A running console, and who is signed in to it."""
 
     stage: ServiceProcesses
@@ -39,13 +39,13 @@ class Console:
         return f"http://127.0.0.1:{self.stage.port}"
 
     def page(self, browser: Any, size: dict[str, int] = WIDE, scheme: str = "light", **more: Any) -> Any:
-        page = opened(browser, size, scheme, **more)
+        page = open_page(browser, size, scheme, **more)
         page.context.add_cookies([{"name": COOKIE, "value": self.cookie, "url": self.base}])
         page.route("https://pictures.example/**", lambda route: route.abort())
         return page
 
 
-async def _pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
+async def _create_pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
     shop = MergedCatalogue(container[UnitOfWork], Tenant(tenancy.tenant.org, True))
     first = await shop.create_source(catalogue=tenancy.organisation.get_catalogue_id(True))
     second, made = await shop.create_source(), []
@@ -65,7 +65,7 @@ async def _pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
 
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Console]:
+def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[ConsoleProcesses]:
     """Processes of its own, with four open pairs."""
     # Chromium's loop runs in this thread, and processes end with the thread that started them: another one lasts as long as they.
     with ThreadPoolExecutor(1) as executor:
@@ -74,18 +74,20 @@ def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[
         try:
             stage.start("worker")
             stage.start_api()
-            yield executor.submit(_furnished, stage).result()
+            yield executor.submit(_prepare, stage).result()
         finally:
             stage.stop()
 
 
-def _furnished(stage: ServiceProcesses) -> Console:
+def _prepare(stage: ServiceProcesses) -> ConsoleProcesses:
     tenancy = stage.create_organisation()
     cookie = stage.run_with_dependencies(lambda container: create_session(container, tenancy.tenant))
-    return Console(stage, tenancy, cookie, stage.run_with_dependencies(lambda container: _pairs(container, tenancy)))
+    return ConsoleProcesses(
+        stage, tenancy, cookie, stage.run_with_dependencies(lambda container: _create_pairs(container, tenancy))
+    )
 
 
-def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: Console, tmp_path: Path) -> None:
+def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: ConsoleProcesses, tmp_path: Path) -> None:
     page = console.page(browser)
     page.goto(f"{console.base}/console/sources/new")
     handle = page.evaluate_handle(
@@ -107,7 +109,7 @@ def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: Console, tmp
     page.context.close()
 
 
-def test_pairs_are_decided_by_keyboard(browser: Any, console: Console) -> None:
+def test_pairs_are_decided_by_keyboard(browser: Any, console: ConsoleProcesses) -> None:
     page = console.page(browser)
     page.goto(f"{console.base}/console/matching/review")
     first = page.url
@@ -126,7 +128,7 @@ def test_pairs_are_decided_by_keyboard(browser: Any, console: Console) -> None:
     page.context.close()
 
 
-def test_everything_works_without_a_script(browser: Any, console: Console, tmp_path: Path) -> None:
+def test_everything_works_without_a_script(browser: Any, console: ConsoleProcesses, tmp_path: Path) -> None:
     page = console.page(browser, java_script_enabled=False)
     file = tmp_path / "ash.csv"
     file.write_bytes(FEED)
@@ -146,8 +148,10 @@ def test_everything_works_without_a_script(browser: Any, console: Console, tmp_p
     page.context.close()
 
 
-@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=["light", "dark", "phone"])
-def test_nothing_keeps_people_out_of_it(browser: Any, console: Console, size: dict[str, int], scheme: str) -> None:
+@pytest.mark.parametrize(("size", "scheme"), LAYOUTS, ids=["light", "dark", "phone"])
+def test_nothing_keeps_people_out_of_it(
+    browser: Any, console: ConsoleProcesses, size: dict[str, int], scheme: str
+) -> None:
     found = console.tenancy.api.get("/v1/sources")["data"]
     source = next((one["id"] for one in found if one["kind"] == "file"), found[0]["id"])
     runs = console.tenancy.api.get(f"/v1/sources/{source}/runs")["data"]
@@ -164,7 +168,7 @@ def test_nothing_keeps_people_out_of_it(browser: Any, console: Console, size: di
     page, faults = console.page(browser, size, scheme, bypass_csp=True), []
     for path in paths:
         assert page.goto(console.base + path).status == 200, path
-        faults += [(path, *each) for each in barriers(page)]
+        faults += [(path, *each) for each in find_violations(page)]
         faults += [
             (path, "sideways", each) for each in page.evaluate(OVERFLOW.replace("pre,.scroll", "pre,.table,.tabs"))[:3]
         ]

@@ -15,9 +15,9 @@ from domain.people.model import AuthMethod, User
 from domain.people.usecases.sessions import ClientInfo
 from entrypoints.operators_page import OperatorsPage
 from entrypoints.settings import Settings
-from tests.browser.looking import looked_at
-from tests.browser.serving import Served, served
-from tests.http.fakes import World
+from tests.browser.page_checks import check_page
+from tests.browser.service import LiveService, run_service
+from tests.http.application import ApplicationHarness
 from tests.support.identity_provider import CLIENT, ISSUER, SECRET
 
 pytestmark = pytest.mark.browser
@@ -26,48 +26,50 @@ SECTION = "/console/organisation"
 PAGES = ("single-sign-on", "audit", "usage", "exports", "settings")
 
 
-class Lanes:
+class StubDispatcher:
     """A dispatch that tells of what waits."""
 
     async def count_backlog(self, max_jobs: int | None = None) -> list[Backlog]:
         return [Backlog("source", 3, 1, datetime.now(UTC)), Backlog("exports", 0, 1, None)]
 
 
-async def _prepared(world: World) -> dict[str, Any]:
+async def _prepare(application: ApplicationHarness) -> dict[str, Any]:
     """An owner with a provider to sign in by, mail to hand over, and a change to undo."""
     now = datetime.now(UTC)
-    world.clock.set(now)
-    world.provider.now = int(now.timestamp())
-    user = await world.people.add(User(new_id("usr"), EMAIL, "Ada Moreau", now, now))
-    await world.join(user, "Fjord")
-    link = f"{world.dependencies[Settings].base_url}/x"
-    await world.dependencies[OutgoingMail].add_message(
+    application.clock.set(now)
+    application.provider.now = int(now.timestamp())
+    user = await application.people.add(User(new_id("usr"), EMAIL, "Ada Moreau", now, now))
+    await application.add_member(user, "Fjord")
+    link = f"{application.dependencies[Settings].base_url}/x"
+    await application.dependencies[OutgoingMail].add_message(
         "mei@fjord.example", "An invitation", f"Open {link}", "invitation"
     )
-    client = await world.client()
+    client = await application.create_client()
     await client.post("/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"]})
     return {"owner": user}
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Served]:
-    with served(_prepared, lambda world, port: OperatorsPage(world.dependencies, port), dispatch=Lanes()) as made:
+def service() -> Iterator[LiveService]:
+    with run_service(
+        _prepare, lambda application, port: OperatorsPage(application.dependencies, port), dispatch=StubDispatcher()
+    ) as made:
         yield made
 
 
-def _opened(browser: Any, service: Served, **more: Any) -> Any:
+def _open_page(browser: Any, service: LiveService, **more: Any) -> Any:
     """A page of a browser in which the owner is signed in, and which knows the way to the provider."""
-    _, cookie = service.do(
-        service.world.sessions.start(service.prepared["owner"], [AuthMethod.PASSKEY], ClientInfo("127.0.0.1"))
+    _, cookie = service.run(
+        service.application.sessions.start(service.prepared["owner"], [AuthMethod.PASSKEY], ClientInfo("127.0.0.1"))
     )
     context = browser.new_context(reduced_motion="reduce", **more)
     context.add_cookies([{"name": "joinery", "value": cookie, "url": service.address}])
 
     def provided(route: Any) -> None:
         """The provider's own page, on which somebody signs in."""
-        answer = service.world.provider.authorize(route.request.url)
-        back = f"{service.address}/console/sso/callback/{service.world.orgs['Fjord'].id}"
-        link = escape(f"{back}?{urlencode(answer)}")
+        response = service.application.provider.authorize(route.request.url)
+        back = f"{service.address}/console/sso/callback/{service.application.orgs['Fjord'].id}"
+        link = escape(f"{back}?{urlencode(response)}")
         route.fulfill(content_type="text/html", body=f'<title>Provider</title><a href="{link}">I am Ada</a>')
 
     context.route(f"{ISSUER}/**", provided)
@@ -75,8 +77,8 @@ def _opened(browser: Any, service: Served, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
-def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: Served, scripts: bool) -> None:
-    page = _opened(browser, service, java_script_enabled=scripts)
+def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: LiveService, scripts: bool) -> None:
+    page = _open_page(browser, service, java_script_enabled=scripts)
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{service.address}{SECTION}/single-sign-on")
     page.get_by_label("Issuer").fill(ISSUER)
@@ -89,7 +91,7 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: S
     record = page.get_by_text("joinery-verification=").inner_text()
     page.get_by_role("button", name="Check now").click()
     page.get_by_text("wasn't found").wait_for()
-    service.world.names.put("fjord.example", "TXT", record)
+    service.application.names.put("fjord.example", "TXT", record)
     page.get_by_role("button", name="Check now").click()
     page.get_by_text("Domain fjord.example verified").wait_for()
     page.get_by_role("link", name=f"Test sign-in as {EMAIL}").click()
@@ -98,7 +100,7 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: S
     page.get_by_role("button", name="Enforce single sign-on").click()
     page.get_by_text("Other sessions of the affected members have ended.").wait_for()
     if scripts:
-        looked_at(page, "single-sign-on")
+        check_page(page, "single-sign-on")
     page.goto(f"{service.address}/console/sign-in?next=/console/organisation/audit")  # who is signed in goes on at once
     page.get_by_role("heading", name="Audit log").wait_for()
     page.goto(f"{service.address}{SECTION}/single-sign-on")
@@ -111,23 +113,23 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: S
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
-def test_a_change_is_undone_and_done_again(browser: Any, service: Served, scripts: bool) -> None:
-    page = _opened(browser, service, java_script_enabled=scripts)
+def test_a_change_is_undone_and_done_again(browser: Any, service: LiveService, scripts: bool) -> None:
+    page = _open_page(browser, service, java_script_enabled=scripts)
     for again in ("Undo…", "Undo…"):
         page.goto(f"{service.address}{SECTION}/audit?object=webhook_endpoint&undoable=true")
         page.locator("ol.entries summary").first.click()
         page.get_by_role("link", name=again).first.click()
         page.get_by_text("Nothing has changed yet.").wait_for()
         if scripts:
-            looked_at(page, "undo")
+            check_page(page, "undo")
         page.get_by_role("button", name="Undo").click()
         page.get_by_text("Change undone").first.wait_for()
     page.context.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")])
-def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, service: Served, width: int, scheme: str) -> None:
-    page = _opened(browser, service, viewport={"width": width, "height": 850}, color_scheme=scheme)
+def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, service: LiveService, width: int, scheme: str) -> None:
+    page = _open_page(browser, service, viewport={"width": width, "height": 850}, color_scheme=scheme)
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
@@ -137,12 +139,12 @@ def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, service: Served, w
             state="attached"
         )
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true })")
-        looked_at(page, f"{name}-{scheme}-{width}")
+        check_page(page, f"{name}-{scheme}-{width}")
     page.goto(service.second_address)
     page.locator(".messages summary", has_text="An invitation").click()
     page.get_by_text("Open http").wait_for()
-    looked_at(page, f"operators-{scheme}-{width}")
+    check_page(page, f"operators-{scheme}-{width}")
     page.goto(f"{service.address}/console/sso")
-    looked_at(page, f"sso-{scheme}-{width}")
+    check_page(page, f"sso-{scheme}-{width}")
     assert not faults
     page.context.close()

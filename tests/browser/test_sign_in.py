@@ -12,30 +12,32 @@ from domain.people.model import LinkPurpose, User
 from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.sessions import ClientInfo, LinkService
 from entrypoints.settings import Settings
-from tests.browser.looking import looked_at
-from tests.browser.serving import Served, served
-from tests.http.fakes import World
+from tests.browser.page_checks import check_page
+from tests.browser.service import LiveService, run_service
+from tests.http.application import ApplicationHarness
 
 pytestmark = pytest.mark.browser
 EMAIL, PASSWORD = "ingrid@fjord.example", "correct horse battery staple"
 
 
-async def _prepared(world: World) -> dict[str, str]:
+async def _prepare(application: ApplicationHarness) -> dict[str, str]:
     """Ingrid has an account, and a link that signs her in."""
-    user = await world.people.add(User(new_id("usr"), EMAIL, "Ingrid", None, world.clock.now()))
-    await world.join(user, "Fjord")
-    await world.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("127.0.0.1"))
-    _, secret = await world.dependencies[LinkService].create(user, LinkPurpose.SIGN_IN, world.orgs["Fjord"].id)
-    return {"link": f"{world.dependencies[Settings].base_url}/console/link/{secret}"}
+    user = await application.people.add(User(new_id("usr"), EMAIL, "Ingrid", None, application.clock.now()))
+    await application.add_member(user, "Fjord")
+    await application.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("127.0.0.1"))
+    _, secret = await application.dependencies[LinkService].create(
+        user, LinkPurpose.SIGN_IN, application.orgs["Fjord"].id
+    )
+    return {"link": f"{application.dependencies[Settings].base_url}/console/link/{secret}"}
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Served]:
-    with served(_prepared) as made:
+def service() -> Iterator[LiveService]:
+    with run_service(_prepare) as made:
         yield made
 
 
-def _with_password(page: Any, address: str, place: str = "/console/account") -> None:
+def _sign_in_by_password(page: Any, address: str, place: str = "/console/account") -> None:
     page.goto(f"{address}/console/sign-in?next={place}")
     page.get_by_label("Email").fill(EMAIL)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
@@ -43,7 +45,7 @@ def _with_password(page: Any, address: str, place: str = "/console/account") -> 
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: Served, width: int, scheme: str) -> None:
+def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: LiveService, width: int, scheme: str) -> None:
     size = {"width": width, "height": 850}
     context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", bypass_csp=False)
     page, faults = context.new_page(), []
@@ -57,7 +59,7 @@ def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: Served, w
         {"options": options | {"isUserVerified": True, "automaticPresenceSimulation": True}},
     )
 
-    _with_password(page, service.address, "/console/account/passkeys")
+    _sign_in_by_password(page, service.address, "/console/account/passkeys")
     page.get_by_label("Name").last.fill(f"Laptop {width}")
     page.get_by_role("button", name="Add a passkey").click()
     page.get_by_text("Passkey added").wait_for()
@@ -86,24 +88,24 @@ def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: Served, w
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_pages_keep_nobody_out(browser: Any, service: Served, width: int, scheme: str) -> None:
+def test_pages_keep_nobody_out(browser: Any, service: LiveService, width: int, scheme: str) -> None:
     size = {"width": width, "height": 850}
     context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True)
     page, name = context.new_page(), f"{width}"
     page.goto(f"{service.address}/console/sign-in")
-    looked_at(page, f"sign-in-{name}")
+    check_page(page, f"sign-in-{name}")
     page.goto(service.prepared["link"])
-    looked_at(page, f"link-{name}")
+    check_page(page, f"link-{name}")
     page.goto(f"{service.address}/console/forgot")
-    looked_at(page, f"forgot-{name}")
-    _with_password(page, service.address)
+    check_page(page, f"forgot-{name}")
+    _sign_in_by_password(page, service.address)
     for place in ("account", "account/password", "account/codes", "account/passkeys", "confirm"):
         page.goto(f"{service.address}/console/{place}")
-        looked_at(page, f"{place.replace('/', '-')}-{name}")
+        check_page(page, f"{place.replace('/', '-')}-{name}")
     context.close()
 
 
-def test_everything_works_without_scripts(browser: Any, service: Served) -> None:
+def test_everything_works_without_scripts(browser: Any, service: LiveService) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(service.prepared["link"])
@@ -111,12 +113,12 @@ def test_everything_works_without_scripts(browser: Any, service: Served) -> None
     page.goto(f"{service.address}/console/account/codes")
     secret = re.search(r"[A-Z2-7]{32}", page.inner_text("main"))
     assert secret and not page.get_by_role("button", name="passkey").is_visible()
-    app, clock = pyotp.TOTP(secret[0]), service.world.clock
+    app, clock = pyotp.TOTP(secret[0]), service.application.clock
     page.get_by_label("Authenticator code").fill(app.at(clock.now()))
     page.get_by_role("button", name="Turn on").click()
     codes = page.inner_text("pre").split()
     context.clear_cookies()
-    _with_password(page, service.address)
+    _sign_in_by_password(page, service.address)
     page.get_by_label("Code").fill(codes[3])
     page.get_by_role("button", name="Continue").click()
     assert "9 recovery codes left" in page.inner_text("main")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from entrypoints.site.build import build_pages
-from tests.browser.looking import barriers
+from tests.browser.page_checks import find_violations
 
 pytestmark = pytest.mark.browser
 PAGES = ["/docs/" if name == "index" else f"/docs/{name}" for name in build_pages()] + [
@@ -23,7 +23,7 @@ UNREACHABLE = """() => [...document.querySelectorAll('pre,.scroll')]
   .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1 && e.tabIndex !== 0).map(e => e.textContent.slice(0, 60))"""
 
 
-def opened(browser: Any, size: dict[str, int], scheme: str = "light", **more: Any) -> Any:
+def open_page(browser: Any, size: dict[str, int], scheme: str = "light", **more: Any) -> Any:
     page = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", **more).new_page()
     page.faults = []
     page.on(
@@ -33,18 +33,18 @@ def opened(browser: Any, size: dict[str, int], scheme: str = "light", **more: An
     return page
 
 
-def unfold(page: Any) -> None:
+def unfold_all(page: Any) -> None:
     page.evaluate("document.querySelectorAll('main details').forEach(d => d.open = true)")
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide, light", "narrow, dark"])
 def test_nothing_keeps_people_out(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
     """Axe finds nothing, with everything unfolded, and nothing goes past the policy."""
-    page, faults = opened(browser, size, scheme, bypass_csp=True), []
+    page, faults = open_page(browser, size, scheme, bypass_csp=True), []
     for path in PAGES:
         page.goto(address + path)
-        unfold(page)
-        faults += [(path, *each) for each in barriers(page)]
+        unfold_all(page)
+        faults += [(path, *each) for each in find_violations(page)]
     page.context.close()
     assert not faults, faults[:12]
 
@@ -52,13 +52,13 @@ def test_nothing_keeps_people_out(browser: Any, address: str, size: dict[str, in
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_nothing_is_cut_off(browser: Any, address: str, size: dict[str, int]) -> None:
     """No page scrolls sideways, and what scrolls inside a page can be reached with the keyboard."""
-    page, faults = opened(browser, size), []
+    page, faults = open_page(browser, size), []
     for path in PAGES:
         page.goto(address + path)
         for round in ("folded", "unfolded"):
             faults += [(path, round, each) for each in page.evaluate(OVERFLOW)[:3]]
             faults += [(path, round, "no key", each) for each in page.evaluate(UNREACHABLE)[:3]]
-            unfold(page)
+            unfold_all(page)
             page.wait_for_timeout(15)
     assert not [message for message in page.faults if "404" not in message]
     page.context.close()
@@ -66,7 +66,7 @@ def test_nothing_is_cut_off(browser: Any, address: str, size: dict[str, int]) ->
 
 
 def test_the_keyboard_scrolls_what_is_wide(browser: Any, address: str) -> None:
-    page = opened(browser, NARROW)
+    page = open_page(browser, NARROW)
     page.goto(address + "/docs/quickstart")
     block = page.locator("pre[tabindex='0']").first
     block.focus()
@@ -77,7 +77,7 @@ def test_the_keyboard_scrolls_what_is_wide(browser: Any, address: str) -> None:
 
 
 def test_search(browser: Any, address: str) -> None:
-    page = opened(browser, WIDE)
+    page = open_page(browser, WIDE)
     page.goto(address + "/docs/quickstart")
     page.keyboard.press("/")
     page.keyboard.type("rate_limited")
@@ -91,7 +91,7 @@ def test_search(browser: Any, address: str) -> None:
 
 
 def test_the_language_is_kept(browser: Any, address: str) -> None:
-    page = opened(browser, WIDE)
+    page = open_page(browser, WIDE)
     page.goto(address + "/docs/quickstart")
     page.locator(".sd-tab-label", has_text="Python").first.click()
     for _ in range(2):
@@ -101,7 +101,7 @@ def test_the_language_is_kept(browser: Any, address: str) -> None:
 
 
 def test_an_address_that_there_is_not(browser: Any, address: str) -> None:
-    page = opened(browser, NARROW)
+    page = open_page(browser, NARROW)
     assert page.goto(address + "/docs/quickstat").status == 404
     page.locator("main a", has_text="Quickstart").click()
     page.wait_for_url("**/docs/quickstart")
@@ -110,7 +110,7 @@ def test_an_address_that_there_is_not(browser: Any, address: str) -> None:
 
 def test_without_a_script(browser: Any, address: str) -> None:
     """Tabs and the menu open, everything can be read."""
-    page = opened(browser, WIDE, java_script_enabled=False)
+    page = open_page(browser, WIDE, java_script_enabled=False)
     page.goto(address + "/docs/quickstart")
     assert page.locator("nav, .sidebar-tree").first.is_visible()
     tabs = page.locator(".sd-tab-set").first
@@ -122,7 +122,7 @@ def test_without_a_script(browser: Any, address: str) -> None:
 
 
 def test_old_addresses_of_operations_lead_to_the_new_ones(browser: Any, address: str) -> None:
-    page = opened(browser, WIDE)
+    page = open_page(browser, WIDE)
     page.goto(address + "/docs#webhooks.create")
     page.wait_for_url("**/docs/reference/webhooks#webhooks.create")
     page.context.close()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from tests.citus.homes import home_of
+from tests.citus.placements import find_node
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.support.citus import GIVEN, create_cluster_database, drop_database, list_nodes, temporary_cluster_database
 
@@ -54,5 +54,5 @@ def tenants(services: ServiceProcesses) -> dict[str, list[Tenancy]]:
     found: dict[str, list[Tenancy]] = {f"{host}:{port}": [] for host, port in asyncio.run(list_nodes())[1:]}
     while any(len(there) < 2 for there in found.values()):
         tenancy = services.create_organisation(livemode=False)
-        found[home_of(services, tenancy.tenant.org)].append(tenancy)
+        found[find_node(services, tenancy.tenant.org)].append(tenancy)
     return {name: there[:2] for name, there in found.items()}

@@ -14,12 +14,12 @@ from tests.support.citus import build_address
 
 
 @dataclass(frozen=True)
-class Server:
+class ClusterServer:
     """One server, by the address that the cluster knows it by; `home` is its data directory and `pg_ctl` its program."""
 
     host: str
     port: int
-    home: Path
+    data_directory: Path
     pg_ctl: Path
 
     @property
@@ -29,30 +29,30 @@ class Server:
 
     def kill(self) -> None:
         """As a crash: without a word, and all of its processes with it."""
-        pid = int((self.home / "postmaster.pid").read_text().splitlines()[0])
+        pid = int((self.data_directory / "postmaster.pid").read_text().splitlines()[0])
         os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + 20
-        while Path(f"/proc/{pid}").exists() or _backends(pid):
+        while Path(f"/proc/{pid}").exists() or _has_backends(pid):
             assert time.monotonic() < until, "it does not die"
             time.sleep(0.05)
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
-        (self.home / "postmaster.pid").unlink(missing_ok=True)
-        owner = self.home.stat().st_uid
-        log = self.home.parent / f"{self.port}.log"
+        (self.data_directory / "postmaster.pid").unlink(missing_ok=True)
+        owner = self.data_directory.stat().st_uid
+        log = self.data_directory.parent / f"{self.port}.log"
         subprocess.run(
-            [self.pg_ctl, "-D", self.home, "-l", log, "-w", "-t", "60", "start"],
-            check=True, user=owner, cwd=self.home, stdout=subprocess.DEVNULL, env={"LC_ALL": "C", "PATH": os.environ["PATH"]},
+            [self.pg_ctl, "-D", self.data_directory, "-l", log, "-w", "-t", "60", "start"],
+            check=True, user=owner, cwd=self.data_directory, stdout=subprocess.DEVNULL, env={"LC_ALL": "C", "PATH": os.environ["PATH"]},
         )  # fmt: skip
 
 
-def _backends(pid: int) -> bool:
+def _has_backends(pid: int) -> bool:
     """Whether processes are left that share its memory: it could not be started again yet."""
     return subprocess.run(["pgrep", "-P", str(pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def server(host: str, port: int) -> Server:
+def find_server(host: str, port: int) -> ClusterServer:
     """The server there; skips when it is not of this machine."""
     with psycopg.connect(build_address(host, port), autocommit=True) as connection:
         row = connection.execute("SELECT current_setting('data_directory'), pg_backend_pid()").fetchone()
@@ -60,4 +60,4 @@ def server(host: str, port: int) -> Server:
         home, pid = Path(row[0]), row[1]
         if not (home / "postmaster.pid").exists() or not Path(f"/proc/{pid}/exe").exists():
             pytest.skip("the cluster is not of this machine")
-        return Server(host, port, home, Path(os.readlink(f"/proc/{pid}/exe")).parent / "pg_ctl")
+        return ClusterServer(host, port, home, Path(os.readlink(f"/proc/{pid}/exe")).parent / "pg_ctl")

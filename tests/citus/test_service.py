@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.receiver_client import ReceiverClient
-from tests.citus.homes import counted, home_of
+from tests.citus.placements import count_rows, find_node
 from tests.flows.feeds import build_catalogue, build_record, build_stock_sheet
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.support.webhook_endpoints import create_endpoint, run_receiver
@@ -42,20 +42,20 @@ def test_a_feed_is_taken_in_read_followed_and_delivered(
         assert len(api.list_all("/v1/products")) == PRODUCTS and len(api.list_all("/v1/offers")) == OFFERS
         assert len(api.list_all("/v1/products", q="walnut")) == sum(n % 4 == 1 for n in range(PRODUCTS))
         assert len(api.list_all("/v1/products", brand="fermob", source=source)) == PRODUCTS // 3
-        count_by_type = Counter(event["type"] for event in changes(tenancy))
+        count_by_type = Counter(event["type"] for event in read_changes(tenancy))
         assert count_by_type["product.created"] == PRODUCTS and count_by_type["offer.created"] == OFFERS
         assert count_by_type["offer.changed"] >= 2 * OFFERS
     for tenancy in every:
-        node = home_of(services, tenancy.tenant.org)
+        node = find_node(services, tenancy.tenant.org)
         for name in tenants:
-            rows = counted(services, name, "products", tenancy.tenant.org)
+            rows = count_rows(services, name, "products", tenancy.tenant.org)
             assert rows == (PRODUCTS if name == node else 0), "each node holds its own tenants alone"
     for org, one in hooks.items():
         got = one.wait_for_received(PRODUCTS, within=60)
         assert len(got) == PRODUCTS and {each.event["tenant_id"] for each in got} == {org}
 
 
-def changes(tenancy: Tenancy) -> list[dict[str, str]]:
+def read_changes(tenancy: Tenancy) -> list[dict[str, str]]:
     """Every event of the tenant, page by page."""
     found: list[dict[str, str]] = []
     query: dict[str, str] = {"limit": "200"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.installed import at, node_home, python_home
+from tests.clients.packages import at, node_home, python_home
 from tests.clients.programs import npm_install, run
 from tests.flows.conftest import fjord, services
 from tests.flows.service_processes import ServiceProcesses

@@ -38,7 +38,7 @@ def generate(kind: str, description: Path, out: Path, *settings: str) -> None:
     run(program, "generate", "-i", description, "-g", kind, "-o", out, *settings, cwd=out.parent)
 
 
-def checked_and_called(folder: Path, calls: str, environment: dict[str, str], *checks: str) -> None:
+def check_and_call(folder: Path, calls: str, environment: dict[str, str], *checks: str) -> None:
     """Type-check the calls, then make them; `checks` are further settings of the type checker."""
     shutil.copy(CALLS / calls, folder / "calls.py")
     run(sys.executable, "-m", "mypy", "--strict", *checks, "-m", "calls", cwd=folder)
@@ -54,7 +54,7 @@ def test_openapi_python_client(tmp_path: Path, description: Path, environment: d
         "--config", CALLS / "openapi_python_client.yaml", cwd=tmp_path,
     )  # fmt: skip
     assert "WARNING" not in output
-    checked_and_called(tmp_path, "openapi_python_client_calls.py", environment, "-p", package.name)
+    check_and_call(tmp_path, "openapi_python_client_calls.py", environment, "-p", package.name)
 
 
 def test_openapi_generator_for_python(tmp_path: Path, description: Path, environment: dict[str, str]) -> None:
@@ -64,10 +64,10 @@ def test_openapi_generator_for_python(tmp_path: Path, description: Path, environ
     (out / ".openapi-generator-ignore").write_text("joinery_ogp/api/events_api.py\n")
     generate("python", description, out, "--package-name", "joinery_ogp")
     # the generator's own templates are not strict: what is checked is how they are used
-    checked_and_called(out, "openapi_generator_calls.py", environment, "--follow-imports=silent")
+    check_and_call(out, "openapi_generator_calls.py", environment, "--follow-imports=silent")
 
 
-def compiled_and_called(folder: Path, npm: Path, environment: dict[str, str]) -> None:
+def compile_and_call(folder: Path, npm: Path, environment: dict[str, str]) -> None:
     """Type-check `calls.ts` with what it imports, then make the calls."""
     (folder / "node_modules").symlink_to(npm / "node_modules")
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
@@ -86,7 +86,7 @@ def test_openapi_typescript_and_fetch(
 ) -> None:
     run(npm / "node_modules" / ".bin" / "openapi-typescript", description, "-o", tmp_path / "api.d.ts", cwd=npm)
     shutil.copy(CALLS / "openapi_fetch_calls.ts", tmp_path / "calls.ts")
-    compiled_and_called(tmp_path, npm, environment)
+    compile_and_call(tmp_path, npm, environment)
 
 
 def test_openapi_generator_for_typescript(
@@ -94,4 +94,4 @@ def test_openapi_generator_for_typescript(
 ) -> None:
     generate("typescript-fetch", description, tmp_path / "generated")
     shutil.copy(CALLS / "openapi_generator_calls.ts", tmp_path / "calls.ts")
-    compiled_and_called(tmp_path, npm, environment)
+    compile_and_call(tmp_path, npm, environment)

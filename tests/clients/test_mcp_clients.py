@@ -13,7 +13,7 @@ from entrypoints.operations.tools import build_manifest
 from tests.clients.programs import npm_install, run
 from tests.flows.api_client import ApiClient
 from tests.flows.service_processes import ROOT, ServiceProcesses, free_port, wait_until
-from tests.http.mcp import example_arguments
+from tests.http.mcp import build_example_arguments
 from tests.support.operation_table import load_operation_table
 
 pytestmark = pytest.mark.clients
@@ -47,12 +47,12 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_tool_is_listed_and_called(services: ServiceProcesses, agents: Path, which: str) -> None:
     fjord = services.create_organisation()
     source = fjord.api.create_source("push")
-    given = {tool.name: example_arguments(tool) for tool in MANIFEST}
+    given = {tool.name: build_example_arguments(tool) for tool in MANIFEST}
     for tool in MANIFEST:
         if tool.path.startswith("/v1/sources/{id}"):
             given[tool.name] |= {"id": source} | ({"if_match": "*"} if "if_match" in given[tool.name] else {})
     environment = {"JOINERY_URL": f"http://127.0.0.1:{services.port}", "JOINERY_KEY": str(fjord.api.secret)}
-    output = run(_node(agents), "agent.mjs", which, cwd=agents, JOINERY_ARGUMENTS=json.dumps(given), **environment)
+    output = run(_find_node(agents), "agent.mjs", which, cwd=agents, JOINERY_ARGUMENTS=json.dumps(given), **environment)
     found = json.loads(output)
     assert list(found["called"]) == [tool.name for tool in MANIFEST]
     outcomes = set(found["called"].values())
@@ -62,7 +62,7 @@ def test_every_tool_is_listed_and_called(services: ServiceProcesses, agents: Pat
 
 
 @pytest.fixture
-def behind_a_proxy(services: ServiceProcesses, agents: Path) -> Iterator[str]:
+def signing_proxy(services: ServiceProcesses, agents: Path) -> Iterator[str]:
     """The address of a proxy that signs for programs which cannot, in front of an API that goes by its address."""
     port, service = free_port(), free_port()
     address = f"http://127.0.0.1:{port}"
@@ -81,23 +81,23 @@ def behind_a_proxy(services: ServiceProcesses, agents: Path) -> Iterator[str]:
             services.stop(started)
 
 
-def test_conformance(agents: Path, behind_a_proxy: str) -> None:
+def test_conformance(agents: Path, signing_proxy: str) -> None:
     suite = agents / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
-    listed = run(_node(agents), suite, "list", "--server", cwd=agents)
+    listed = run(_find_node(agents), suite, "list", "--server", cwd=agents)
     scenarios = re.findall(r"^ +- ([a-z0-9-]+)", listed, re.MULTILINE)
     explained = (ROOT / "docs/mcp.md").read_text("utf-8")
-    outcomes = {name: _passes(agents, suite, name, behind_a_proxy) for name in scenarios}
+    outcomes = {name: _read_passes(agents, suite, name, signing_proxy) for name in scenarios}
     print(json.dumps(outcomes, indent=1))
     assert {name for name in scenarios if outcomes[name]} >= PASSES
     unexplained = [name for name in scenarios if not outcomes[name] and f"`{name}`" not in explained]
     assert not unexplained, "each scenario that does not apply is named with the reason"
 
 
-def _passes(agents: Path, suite: Path, scenario: str, address: str) -> bool:
-    words = [_node(agents), str(suite), "server", "--url", f"{address}/mcp", "--scenario", scenario]
+def _read_passes(agents: Path, suite: Path, scenario: str, address: str) -> bool:
+    words = [_find_node(agents), str(suite), "server", "--url", f"{address}/mcp", "--scenario", scenario]
     done = subprocess.run(words, cwd=agents, capture_output=True, text=True, timeout=120)
     return done.returncode == 0
 
 
-def _node(agents: Path) -> str:
+def _find_node(agents: Path) -> str:
     return str(agents / "node_modules/node/bin/node")

@@ -44,7 +44,7 @@ EXPECTED = {"JoineryError, NotFound": "not_found", "WebhookVerificationError": "
 """What blocks print that print no more than this; others must print something."""
 
 
-def samples(language: str) -> list[tuple[str, str]]:
+def list_samples(language: str) -> list[tuple[str, str]]:
     found = [(file, block.text) for file in FILES for block in read_blocks(ROOT / file, language)]
     assert len(found) >= 5
     return found
@@ -60,7 +60,7 @@ def sandbox(services: ServiceProcesses) -> Tenancy:
     return made
 
 
-def printed(argv: tuple[str, ...], folder: Path, env: Mapping[str, str], endless: bool) -> str:
+def run_sample(argv: tuple[str, ...], folder: Path, env: Mapping[str, str], endless: bool) -> str:
     """What it prints; what never ends is ended once it has printed something."""
     with (folder / "printed").open("w") as file:
         process = subprocess.Popen(argv, cwd=folder, env={**os.environ, **env}, stdout=file, stderr=subprocess.STDOUT)
@@ -76,13 +76,13 @@ def printed(argv: tuple[str, ...], folder: Path, env: Mapping[str, str], endless
     return (folder / "printed").read_text()
 
 
-def check(code: str, text: str) -> None:
+def check_output(code: str, text: str) -> None:
     least = next((part for mark, part in EXPECTED.items() if mark in code), None)
     assert text.strip() if least is None else least in text, (code, text)
     assert "Error" not in text and "answer 400" not in text, text
 
 
-@pytest.mark.parametrize(("file", "code"), samples("python"))
+@pytest.mark.parametrize(("file", "code"), list_samples("python"))
 def test_python(
     services: ServiceProcesses, sandbox: Tenancy, python_home: Path, tmp_path: Path, file: str, code: str
 ) -> None:
@@ -93,11 +93,11 @@ def test_python(
         "PYTHONPATH": str(python_home),
         "WEBHOOK_SECRET": SECRET,
     }
-    text = printed((sys.executable, "-u", "-c", PYTHON + code), tmp_path, env, "follow(" in code)
-    check(code, text)
+    text = run_sample((sys.executable, "-u", "-c", PYTHON + code), tmp_path, env, "follow(" in code)
+    check_output(code, text)
 
 
-@pytest.mark.parametrize(("file", "code"), samples("ts"))
+@pytest.mark.parametrize(("file", "code"), list_samples("ts"))
 def test_typescript(
     services: ServiceProcesses, sandbox: Tenancy, node_home: Path, tmp_path: Path, file: str, code: str
 ) -> None:
@@ -109,5 +109,5 @@ def test_typescript(
         "JOINERY_KEY": str(sandbox.api.secret),
         "WEBHOOK_SECRET": SECRET,
     }
-    text = printed((shutil.which("node") or "node", "sample.mjs"), tmp_path, env, "follow(" in code)
-    check(code, text)
+    text = run_sample((shutil.which("node") or "node", "sample.mjs"), tmp_path, env, "follow(" in code)
+    check_output(code, text)

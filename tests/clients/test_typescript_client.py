@@ -82,13 +82,13 @@ def test_what_was_delivered_is_verified(
     assert types == ["webhook.test"] * 3 + ["x.y"]
 
 
-class Retrying:
+class RetryProgram:
     """Steps of retrying.mjs behind a proxy."""
 
     def __init__(self, proxy: FaultyProxy, tenancy: Tenancy, folder: Path) -> None:
         self.proxy, self.tenancy, self.folder = proxy, tenancy, folder
 
-    def step(self, name: str, *arguments: str, faults: tuple[Fault, ...] = ()) -> Any:
+    def run_step(self, name: str, *arguments: str, faults: tuple[Fault, ...] = ()) -> Any:
         self.proxy.faults[:] = faults
         self.proxy.seen.clear()
         env = {"JOINERY_URL": self.proxy.url, "JOINERY_KEY": str(self.tenancy.api.secret)}
@@ -96,27 +96,27 @@ class Retrying:
 
 
 @pytest.fixture
-def retrying(services: ServiceProcesses, fjord: Tenancy, story: Path) -> Iterator[Retrying]:
+def retry_program(services: ServiceProcesses, fjord: Tenancy, story: Path) -> Iterator[RetryProgram]:
     with faulty_proxy(services.port) as proxy:
-        yield Retrying(proxy, fjord, story.parent)
+        yield RetryProgram(proxy, fjord, story.parent)
 
 
-def test_what_fails_in_passing_is_repeated_and_nothing_is_done_twice(retrying: Retrying) -> None:
+def test_what_fails_in_passing_is_repeated_and_nothing_is_done_twice(retry_program: RetryProgram) -> None:
     refusal = Fault(503, {"Retry-After": "1"})
-    id = retrying.step("create", faults=(Fault(late=True), Fault(), refusal))
-    keys = {headers["idempotency-key"] for _, _, headers in retrying.proxy.seen}
-    assert len(retrying.proxy.seen) == 4 and len(keys) == 1
-    assert [one["id"] for one in retrying.tenancy.api.list_all("/v1/sources")] == [id]
+    id = retry_program.run_step("create", faults=(Fault(late=True), Fault(), refusal))
+    keys = {headers["idempotency-key"] for _, _, headers in retry_program.proxy.seen}
+    assert len(retry_program.proxy.seen) == 4 and len(keys) == 1
+    assert [one["id"] for one in retry_program.tenancy.api.list_all("/v1/sources")] == [id]
     assert (
-        retrying.step("read", faults=(Fault(429, {"Retry-After": "1"}, "rate_limited"), Fault(502), Fault()))
+        retry_program.run_step("read", faults=(Fault(429, {"Retry-After": "1"}, "rate_limited"), Fault(502), Fault()))
         == "organisation"
     )
-    assert len(retrying.proxy.seen) == 4
+    assert len(retry_program.proxy.seen) == 4
 
 
-def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(retrying: Retrying) -> None:
-    id = retrying.step("create")
-    assert retrying.step("update", id, faults=(Fault(late=True),)) == [True, True, True, "Renamed"]
-    assert retrying.step("keyless", id, faults=(Fault(),)) == [True, True]
-    assert len(retrying.proxy.seen) == 1
-    assert retrying.step("unreachable", f"http://127.0.0.1:{free_port()}") == [True, True, None]
+def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(retry_program: RetryProgram) -> None:
+    id = retry_program.run_step("create")
+    assert retry_program.run_step("update", id, faults=(Fault(late=True),)) == [True, True, True, "Renamed"]
+    assert retry_program.run_step("keyless", id, faults=(Fault(),)) == [True, True]
+    assert len(retry_program.proxy.seen) == 1
+    assert retry_program.run_step("unreachable", f"http://127.0.0.1:{free_port()}") == [True, True, None]

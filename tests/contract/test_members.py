@@ -37,7 +37,7 @@ from domain.people.usecases.invitations import INVITATION_PATH, InvitationServic
 from domain.people.usecases.keys import KeyService, NewKey
 from domain.people.usecases.members import MemberService, OrgSettingsService
 from ports.unit_of_work import Tx
-from tests.http.fakes import working_keys
+from tests.http.application import create_active_keys
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -63,7 +63,7 @@ class MemberHarness:
 
     def __post_init__(self) -> None:
         backend = self.backend
-        self.access = AccessService(backend.credentials, working_keys())
+        self.access = AccessService(backend.credentials, create_active_keys())
         self.mail = OutgoingMail(
             backend.outbox, AesGcmVault("a secret of at least thirty-two characters"), BackendClock(backend)
         )

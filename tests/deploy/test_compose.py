@@ -11,12 +11,12 @@ from entrypoints.cli.main import build_command_line
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: one for name, one in SERVICES.items() if one["image"] == "joinery"}
+PROCESSES = {name: one for name, one in SERVICES.items() if one["image"] == "joinery"}
 SECRET = re.compile(r"JOINERY_(SECRET|SECRET_FORMER|DATABASE_URL|\w*PASSWORD|\w*_KEY)$")
 
 
 def test_every_process_is_a_command() -> None:
-    started = {build_command_line().parse_args(one["command"])[0].__name__ for one in OURS.values()}
+    started = {build_command_line().parse_args(one["command"])[0].__name__ for one in PROCESSES.values()}
     assert started == {"migrate", "api", "worker", "scheduler", "mail"}
 
 
@@ -31,7 +31,7 @@ def test_services_wait_for_what_can_be_waited_for() -> None:
         for other, how in one.get("depends_on", {}).items():
             waited = how["condition"] == "service_healthy"
             assert "test" in SERVICES[other]["healthcheck"] if waited else other == "migrate", (name, other)
-        assert name not in OURS or name == "migrate" or {*one["depends_on"]} == {"migrate", "valkey"}
+        assert name not in PROCESSES or name == "migrate" or {*one["depends_on"]} == {"migrate", "valkey"}
 
 
 def test_secrets_are_files() -> None:
@@ -45,7 +45,7 @@ def test_secrets_are_files() -> None:
 
 def test_settings_are_documented() -> None:
     documented = {*re.findall(r"`(JOINERY_\w+)`", (ROOT / "docs" / "configuration.md").read_text("utf-8"))}
-    names = {name for one in OURS.values() for name in one["environment"] if name.startswith("JOINERY_")}
+    names = {name for one in PROCESSES.values() for name in one["environment"] if name.startswith("JOINERY_")}
     assert {name.removesuffix("_FILE") for name in names} <= documented
 
 
@@ -55,7 +55,7 @@ def test_the_scheduler_checks_the_api_in_its_own_container() -> None:
 
 
 def test_containers_hold_no_rights() -> None:
-    for name, one in OURS.items():
+    for name, one in PROCESSES.items():
         assert one["read_only"] is True, name
         assert one["cap_drop"] == ["ALL"], name
         assert one["security_opt"] == ["no-new-privileges:true"], name

@@ -19,18 +19,18 @@ SDK = tuple(f"connectors/sdk/{name}" for name in ("pyproject.toml", "README.md",
 GENERATED = (".venv", "build", "dist", "*.egg-info", ".git", ".*_cache", ".joinery*", "**/__pycache__", ".hypothesis")
 
 
-def context(patterns: list[str]) -> set[Path]:
+def list_context(patterns: list[str]) -> set[Path]:
     """The files that Docker sends to the builder, relative to the repository's root."""
     paths = exclude_paths(str(ROOT), patterns)
     return {Path(path) for path in paths if (ROOT / path).is_file()}
 
 
-def ignored() -> list[str]:
+def read_ignored_patterns() -> list[str]:
     lines = DOCKERFILE.with_name("Dockerfile.dockerignore").read_text("utf-8").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def copied_sources() -> Iterator[str]:
+def list_copied_sources() -> Iterator[str]:
     """Sources of COPY instructions that come from the context, not from another stage."""
     for line in DOCKERFILE.read_text("utf-8").splitlines():
         words = line.split()
@@ -52,29 +52,31 @@ def build_wheel(sources: set[Path], folder: Path) -> Path:
     return folder / "installed"
 
 
-@pytest.mark.parametrize("source", sorted({*copied_sources()}))
+@pytest.mark.parametrize("source", sorted({*list_copied_sources()}))
 def test_the_context_holds_every_copied_source(source: str) -> None:
-    sent = context(ignored())
+    sent = list_context(read_ignored_patterns())
     assert any(path == Path(source) or Path(source) in path.parents for path in sent)
 
 
 def test_the_context_holds_nothing_that_is_not_copied() -> None:
-    copied = {Path(source) for source in copied_sources()}
-    stray = {path for path in context(ignored()) if path not in copied and not copied & {*path.parents}}
+    copied = {Path(source) for source in list_copied_sources()}
+    stray = {
+        path for path in list_context(read_ignored_patterns()) if path not in copied and not copied & {*path.parents}
+    }
     # The client always sends these two: the daemon reads them.
     assert stray <= {Path("deploy/Dockerfile"), Path("deploy/Dockerfile.dockerignore"), Path("Dockerfile")}
 
 
 @pytest.mark.slow
 def test_the_wheel_from_the_context_is_whole(tmp_path: Path) -> None:
-    copied = {Path(source) for source in copied_sources()}
+    copied = {Path(source) for source in list_copied_sources()}
     installed = build_wheel(
-        {path for path in context(ignored()) if path in copied or copied & {*path.parents}}, tmp_path
+        {path for path in list_context(read_ignored_patterns()) if path in copied or copied & {*path.parents}}, tmp_path
     )
     packed = {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}
     site = {path for path in packed if path.is_relative_to(SITE)}
     modules = {path for path in packed - site if not path.parts[0].endswith(".dist-info")}
-    tree = {path for path in context([*GENERATED, str(SITE), *SDK]) if path.parts[0] in PACKAGES}
+    tree = {path for path in list_context([*GENERATED, str(SITE), *SDK]) if path.parts[0] in PACKAGES}
     assert modules == tree
     assert [path for path in tree if (ROOT / path).read_bytes() != (installed / path).read_bytes()] == []
     assert any(path.match("licenses/LICENSE") for path in packed)

@@ -23,51 +23,51 @@ WORKLOADS = ("Deployment", "Job")
 Manifest = Mapping[str, Any]
 
 
-def documents(text: str) -> list[Manifest]:
+def parse_documents(text: str) -> list[Manifest]:
     return [one for one in yaml.safe_load_all(text) if one]
 
 
-def kustomization(folder: Path) -> Manifest:
-    return documents((folder / "kustomization.yaml").read_text("utf-8"))[0]
+def read_kustomization(folder: Path) -> Manifest:
+    return parse_documents((folder / "kustomization.yaml").read_text("utf-8"))[0]
 
 
 @cache
-def rendered() -> list[Manifest]:
+def render_overlay() -> list[Manifest]:
     """The example overlay as it is applied; needs the program kubectl or kustomize, but no cluster."""
     command = next((argv for argv in (["kubectl", "kustomize"], ["kustomize", "build"]) if shutil.which(argv[0])), None)
     if command is None:
         pytest.skip("neither kubectl nor kustomize is installed")
     done = subprocess.run([*command, str(EXAMPLE)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    return documents(done.stdout)
+    return parse_documents(done.stdout)
 
 
-def pods() -> list[tuple[str, Mapping[str, Any]]]:
+def list_pods() -> list[tuple[str, Mapping[str, Any]]]:
     """Name and template of every workload."""
-    return [(one["metadata"]["name"], one["spec"]["template"]) for one in rendered() if one["kind"] in WORKLOADS]
+    return [(one["metadata"]["name"], one["spec"]["template"]) for one in render_overlay() if one["kind"] in WORKLOADS]
 
 
-def labelled(selector: Mapping[str, str]) -> list[str]:
-    return [name for name, template in pods() if selector.items() <= template["metadata"]["labels"].items()]
+def select_pods(selector: Mapping[str, str]) -> list[str]:
+    return [name for name, template in list_pods() if selector.items() <= template["metadata"]["labels"].items()]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("file", sorted([*BASE.glob("*.yaml"), *EXAMPLE.glob("*.yaml")]), ids=lambda file: file.name)
 def test_files_are_valid(file: Path, version: str) -> None:
-    for one in documents(file.read_text("utf-8")):
+    for one in parse_documents(file.read_text("utf-8")):
         if one["kind"] != "Kustomization":
             kubernetes_validate.validate(one, version, strict=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_applied_is_valid(version: str) -> None:
-    for one in rendered():
+    for one in render_overlay():
         kubernetes_validate.validate(one, version, strict=True)
 
 
 @pytest.mark.parametrize("folder", [BASE, EXAMPLE], ids=lambda folder: folder.name)
 def test_every_file_is_listed_once(folder: Path) -> None:
-    declared = kustomization(folder)
+    declared = read_kustomization(folder)
     files = {str(file.relative_to(folder)) for file in folder.rglob("*.yaml")} - {"kustomization.yaml"}
     listed = [*declared["resources"], *{one["path"] for one in declared.get("patches", ())}]
     assert {one for one in listed if not one.startswith("..")} == files
@@ -77,14 +77,14 @@ def test_every_file_is_listed_once(folder: Path) -> None:
 def test_settings_are_documented() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     documented = {*re.findall(r"`(JOINERY_\w+)`", text)}
-    generated = [one for folder in (BASE, EXAMPLE) for one in kustomization(folder)["configMapGenerator"]]
+    generated = [one for folder in (BASE, EXAMPLE) for one in read_kustomization(folder)["configMapGenerator"]]
     names = {literal.partition("=")[0] for one in generated for literal in one["literals"]}
     assert {name.removesuffix("_FILE") for name in names} <= documented
 
 
 def test_every_process_is_a_command_with_probes() -> None:
     started = set()
-    for name, template in pods():
+    for name, template in list_pods():
         [container] = template["spec"]["containers"]
         started.add(build_command_line().parse_args(container["args"])[0].__name__)
         probes = [container.get(probe) for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
@@ -93,7 +93,7 @@ def test_every_process_is_a_command_with_probes() -> None:
 
 
 def test_probes_name_ports_that_the_container_has() -> None:
-    for name, template in pods():
+    for name, template in list_pods():
         [container] = template["spec"]["containers"]
         ports = {port["name"] for port in container.get("ports", ())}
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
@@ -103,7 +103,7 @@ def test_probes_name_ports_that_the_container_has() -> None:
 
 
 def test_pods_hold_no_rights() -> None:
-    for name, template in pods():
+    for name, template in list_pods():
         spec = template["spec"]
         [container] = spec["containers"]
         assert spec["securityContext"]["runAsNonRoot"] is True, name
@@ -119,37 +119,41 @@ def test_pods_hold_no_rights() -> None:
 
 def test_services_set_no_variables() -> None:
     """A Service named joinery-… would set JOINERY_… variables, which are settings."""
-    assert all(template["spec"]["enableServiceLinks"] is False for _, template in pods())
+    assert all(template["spec"]["enableServiceLinks"] is False for _, template in list_pods())
 
 
 def test_the_scheduler_checks_the_api_at_its_service() -> None:
-    [generated] = kustomization(BASE)["configMapGenerator"]
-    [service] = [one for one in documents((BASE / "api.yaml").read_text("utf-8")) if one["kind"] == "Service"]
+    [generated] = read_kustomization(BASE)["configMapGenerator"]
+    [service] = [one for one in parse_documents((BASE / "api.yaml").read_text("utf-8")) if one["kind"] == "Service"]
     assert service["spec"]["ports"][0]["port"] == 80
     assert f"JOINERY_STATUS_URL=http://{service['metadata']['name']}" in generated["literals"]
     [policy] = [
-        one for one in documents((BASE / "network.yaml").read_text("utf-8")) if one["metadata"]["name"] == "joinery"
+        one
+        for one in parse_documents((BASE / "network.yaml").read_text("utf-8"))
+        if one["metadata"]["name"] == "joinery"
     ]
     api = {"podSelector": {"matchLabels": service["spec"]["selector"]}}
     assert {"to": [api], "ports": [{"port": 8080}]} in policy["spec"]["egress"]
 
 
 def test_selectors_find_pods() -> None:
-    for one in rendered():
+    for one in render_overlay():
         if one["kind"] == "Service":
-            assert labelled(one["spec"]["selector"])
+            assert select_pods(one["spec"]["selector"])
         elif one["kind"] in ("PodDisruptionBudget", "Deployment"):
-            [found] = labelled(one["spec"]["selector"]["matchLabels"])
+            [found] = select_pods(one["spec"]["selector"]["matchLabels"])
             assert found == one["metadata"]["name"]
         elif one["kind"] == "NetworkPolicy":
-            assert labelled(one["spec"]["podSelector"]["matchLabels"])
+            assert select_pods(one["spec"]["podSelector"]["matchLabels"])
 
 
 def test_every_deployment_outlives_a_drained_node() -> None:
-    budgets = {one["metadata"]["name"] for one in rendered() if one["kind"] == "PodDisruptionBudget"}
-    assert budgets == {one["metadata"]["name"] for one in rendered() if one["kind"] == "Deployment"}
-    scaled = {one["spec"]["scaleTargetRef"]["name"] for one in rendered() if one["kind"] == "HorizontalPodAutoscaler"}
-    for one in rendered():
+    budgets = {one["metadata"]["name"] for one in render_overlay() if one["kind"] == "PodDisruptionBudget"}
+    assert budgets == {one["metadata"]["name"] for one in render_overlay() if one["kind"] == "Deployment"}
+    scaled = {
+        one["spec"]["scaleTargetRef"]["name"] for one in render_overlay() if one["kind"] == "HorizontalPodAutoscaler"
+    }
+    for one in render_overlay():
         if one["kind"] == "Deployment":
             assert ("replicas" in one["spec"]) is (one["metadata"]["name"] not in scaled), "an autoscaler sets replicas"
             assert one["spec"].get("replicas", 2) >= 2
@@ -160,7 +164,7 @@ def test_metrics_scaled_by_exist() -> None:
     adapter = (FOLDER / "prometheus-adapter.yaml").read_text("utf-8")
     names = {
         metric["external"]["metric"]["name"]
-        for one in documents((BASE / "workers.yaml").read_text("utf-8"))
+        for one in parse_documents((BASE / "workers.yaml").read_text("utf-8"))
         if one["kind"] == "HorizontalPodAutoscaler"
         for metric in one["spec"]["metrics"]
     }

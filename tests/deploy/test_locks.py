@@ -20,19 +20,19 @@ LOCKS = {
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(\[[^]]*\])?==([^\s;]+)(?: ; [^\\]+)? \\$", re.MULTILINE)
 
 
-def direct(extras: tuple[str, ...] = ()) -> list[Requirement]:
+def list_direct_dependencies(extras: tuple[str, ...] = ()) -> list[Requirement]:
     lines = [*PROJECT["dependencies"], *(one for extra in extras for one in PROJECT["optional-dependencies"][extra])]
     return [one for one in map(Requirement, lines) if one.name != "joinery"]
 
 
-def pins(lock: str) -> dict[str, str]:
+def read_pins(lock: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, _, version in _PIN.findall((ROOT / lock).read_text("utf-8"))}
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_direct_dependency_is_locked_at_a_version_it_allows(lock: str) -> None:
-    locked = pins(lock)
-    for requirement in direct(LOCKS[lock]):
+    locked = read_pins(lock)
+    for requirement in list_direct_dependencies(LOCKS[lock]):
         version = locked.get(canonicalize_name(requirement.name))
         assert version is not None, f"{requirement.name} is missing from {lock}: make lock"
         assert requirement.specifier.contains(version, prereleases=True), f"{requirement} is {version}: make lock"
@@ -40,7 +40,7 @@ def test_every_direct_dependency_is_locked_at_a_version_it_allows(lock: str) -> 
 
 def test_the_locks_agree() -> None:
     names = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-docs.lock")
-    runtime, dev, build, docs = map(pins, names)
+    runtime, dev, build, docs = map(read_pins, names)
     assert runtime.items() | build.items() | docs.items() <= dev.items()
     assert "setuptools" in build
     assert docs.keys() >= {canonicalize_name(Requirement(one).name) for one in PROJECT["optional-dependencies"]["docs"]}
@@ -49,7 +49,7 @@ def test_the_locks_agree() -> None:
 def test_the_runtime_lock_has_no_embedded_server() -> None:
     embedded = {canonicalize_name(Requirement(one).name) for one in PROJECT["optional-dependencies"]["embedded"]}
     assert embedded
-    assert not embedded & pins("requirements.lock").keys()
+    assert not embedded & read_pins("requirements.lock").keys()
 
 
 @pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock", "requirements-docs.lock"])
@@ -73,5 +73,5 @@ def test_the_bill_of_materials_lists_what_the_runtime_lock_pins(tmp_path: Path) 
     command = ["-W", "ignore", "-m", "cyclonedx_py", "requirements", "--of", "JSON", "--output-file", str(made)]
     subprocess.run([sys.executable, *command, "requirements.lock"], cwd=ROOT, check=True, capture_output=True)
     components = json.loads(made.read_text("utf-8"))["components"]
-    assert {canonicalize_name(one["name"]): one["version"] for one in components} == pins("requirements.lock")
+    assert {canonicalize_name(one["name"]): one["version"] for one in components} == read_pins("requirements.lock")
     assert all(one["externalReferences"][0]["hashes"] for one in components)

@@ -38,7 +38,7 @@ API = ("-m", "entrypoints.cli.main", "api")
 
 
 @dataclass(frozen=True)
-class Place:
+class ProxySetup:
     """Where a proxy runs: its folder, certificate and key, and the ports of itself and of both APIs."""
 
     folder: Path
@@ -48,54 +48,54 @@ class Place:
     apis: tuple[int, int]
 
 
-def replaced(text: str, changes: Mapping[str, str]) -> str:
+def replace_texts(text: str, changes: Mapping[str, str]) -> str:
     for old, new in changes.items():
         assert old in text, f"the example does not say {old!r}"
         text = text.replace(old, new)
     return text
 
 
-def nginx(place: Place) -> list[str]:
-    example = replaced(
+def configure_nginx(setup: ProxySetup) -> list[str]:
+    example = replace_texts(
         (ROOT / "deploy/nginx/joinery.conf").read_text("utf-8"),
         {
-            "127.0.0.1:8080": f"127.0.0.1:{place.apis[0]}",
-            "127.0.0.1:8081": f"127.0.0.1:{place.apis[1]}",
+            "127.0.0.1:8080": f"127.0.0.1:{setup.apis[0]}",
+            "127.0.0.1:8081": f"127.0.0.1:{setup.apis[1]}",
             "listen 80;": f"listen 127.0.0.1:{free_port()};",
-            "listen 443 ssl": f"listen 127.0.0.1:{place.port} ssl",
-            "/etc/joinery/tls/fullchain.pem": str(place.certificate),
-            "/etc/joinery/tls/privkey.pem": str(place.key),
+            "listen 443 ssl": f"listen 127.0.0.1:{setup.port} ssl",
+            "/etc/joinery/tls/fullchain.pem": str(setup.certificate),
+            "/etc/joinery/tls/privkey.pem": str(setup.key),
         },
     )
     temporary = "\n".join(
-        f"{kind}_temp_path {place.folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"{kind}_temp_path {setup.folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    config = place.folder / "nginx.conf"
+    config = setup.folder / "nginx.conf"
     config.write_text(
-        f"daemon off; pid {place.folder}/pid; worker_processes 1; error_log {place.folder}/error.log info;\n"
-        f"events {{}}\nhttp {{\naccess_log {place.folder}/access.log;\n{temporary}\n{example}\n}}\n"
+        f"daemon off; pid {setup.folder}/pid; worker_processes 1; error_log {setup.folder}/error.log info;\n"
+        f"events {{}}\nhttp {{\naccess_log {setup.folder}/access.log;\n{temporary}\n{example}\n}}\n"
     )
-    return ["nginx", "-p", str(place.folder), "-e", f"{place.folder}/error.log", "-c", str(config)]
+    return ["nginx", "-p", str(setup.folder), "-e", f"{setup.folder}/error.log", "-c", str(config)]
 
 
-def caddy(place: Place) -> list[str]:
-    example = replaced(
+def configure_caddy(setup: ProxySetup) -> list[str]:
+    example = replace_texts(
         (ROOT / "deploy/caddy/Caddyfile").read_text("utf-8"),
         {
-            "127.0.0.1:8080 127.0.0.1:8081": " ".join(f"127.0.0.1:{port}" for port in place.apis),
-            "{\n\tservers {": f"{{\n\tadmin off\n\tauto_https off\n\tstorage file_system {place.folder}\n\tservers {{",
-            f"{NAME} {{": f"https://{NAME}:{place.port} {{\n\tbind 127.0.0.1\n\ttls {place.certificate} {place.key}",
+            "127.0.0.1:8080 127.0.0.1:8081": " ".join(f"127.0.0.1:{port}" for port in setup.apis),
+            "{\n\tservers {": f"{{\n\tadmin off\n\tauto_https off\n\tstorage file_system {setup.folder}\n\tservers {{",
+            f"{NAME} {{": f"https://{NAME}:{setup.port} {{\n\tbind 127.0.0.1\n\ttls {setup.certificate} {setup.key}",
         },
     )
-    config = place.folder / "Caddyfile"
+    config = setup.folder / "Caddyfile"
     config.write_text(example)
     return ["caddy", "run", "--adapter", "caddyfile", "--config", str(config)]
 
 
-PROXIES: Mapping[str, Callable[[Place], list[str]]] = {"nginx": nginx, "caddy": caddy}
+PROXIES: Mapping[str, Callable[[ProxySetup], list[str]]] = {"nginx": configure_nginx, "caddy": configure_caddy}
 
 
-class Tls(http.client.HTTPSConnection):
+class ProxyConnection(http.client.HTTPSConnection):
     """A connection to the proxy by its public name, from an address of its own."""
 
     def __init__(self, port: int, certificate: Path) -> None:
@@ -109,18 +109,18 @@ class Tls(http.client.HTTPSConnection):
 
 
 @dataclass
-class Front:
+class ProxiedService:
     """A stage with two APIs and a proxy before them."""
 
     stage: ServiceProcesses
-    place: Place
+    setup: ProxySetup
     apis: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
-    def connection(self) -> Tls:
-        return Tls(self.place.port, self.place.certificate)
+    def open_connection(self) -> ProxyConnection:
+        return ProxyConnection(self.setup.port, self.setup.certificate)
 
     def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-        connection = self.connection()
+        connection = self.open_connection()
         try:
             connection.request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()
@@ -128,17 +128,17 @@ class Front:
         finally:
             connection.close()
 
-    def start(self, number: int) -> None:
-        port = self.place.apis[number]
+    def start_api(self, number: int) -> None:
+        port = self.setup.apis[number]
         self.apis[number:number] = [self.stage.start(f"api-{number}", API, JOINERY_PORT=str(port))]
-        wait_until(lambda: ready(port), f"API {number} is ready", within=60)
+        wait_until(lambda: is_ready(port), f"API {number} is ready", within=60)
 
-    def restart(self, number: int) -> None:
+    def restart_api(self, number: int) -> None:
         self.stage.stop(self.apis.pop(number))
-        self.start(number)
+        self.start_api(number)
 
 
-def ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/readyz")
@@ -172,26 +172,26 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module", params=sorted(PROXIES))
-def front(
+def service(
     request: pytest.FixtureRequest, certificate: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Front]:
+) -> Iterator[ProxiedService]:
     name: str = request.param
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
     folder = tmp_path_factory.mktemp(name)
-    place = Place(folder, *certificate, free_port(), (free_port(), free_port()))
-    environment = {"JOINERY_BASE_URL": f"https://{NAME}:{place.port}", "JOINERY_TRUSTED_PROXIES": "127.0.0.1"}
+    setup = ProxySetup(folder, *certificate, free_port(), (free_port(), free_port()))
+    environment = {"JOINERY_BASE_URL": f"https://{NAME}:{setup.port}", "JOINERY_TRUSTED_PROXIES": "127.0.0.1"}
     if name == "caddy":
         environment["JOINERY_DRAIN_SECONDS"] = "3"
     stage = ServiceProcesses(asyncio.run(create_database(f"proxy_{name}")), folder, environment)
     with (folder / "proxy.log").open("wb") as log:
-        proxy = subprocess.Popen(PROXIES[name](place), stdout=log, stderr=log)
+        proxy = subprocess.Popen(PROXIES[name](setup), stdout=log, stderr=log)
     try:
-        made = Front(stage, place)
+        made = ProxiedService(stage, setup)
         stage.start("worker")
         for number in (0, 1):
-            made.start(number)
-        wait_until(lambda: answers(made), "the proxy answers")
+            made.start_api(number)
+        wait_until(lambda: is_answering(made), "the proxy answers")
         yield made
     finally:
         stage.stop()
@@ -199,36 +199,36 @@ def front(
         proxy.wait(20)
 
 
-def answers(front: Front) -> bool:
+def is_answering(service: ProxiedService) -> bool:
     try:
-        return front.send("GET", "/healthz")[0] == 200
+        return service.send("GET", "/healthz")[0] == 200
     except OSError:
         return False
 
 
 @pytest.fixture
-def tenancy(front: Front) -> Tenancy:
+def tenancy(service: ProxiedService) -> Tenancy:
     """A new organisation; its own client goes around the proxy."""
-    front.stage.port = front.place.apis[0]
-    return front.stage.create_organisation()
+    service.stage.port = service.setup.apis[0]
+    return service.stage.create_organisation()
 
 
-def bearer(tenancy: Tenancy) -> dict[str, str]:
+def build_headers(tenancy: Tenancy) -> dict[str, str]:
     return {"Authorization": f"Bearer {tenancy.api.secret}"}
 
 
-class Load:
+class LoadGenerator:
     """GETs and pushes at a steady rate until it is ended; every answer is counted, and every failure."""
 
-    def __init__(self, front: Front, tenancy: Tenancy, source: str) -> None:
-        self.answers: Counter[str] = Counter()
-        self._front, self._headers, self._source = front, bearer(tenancy), source
-        self._due: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    def __init__(self, service: ProxiedService, tenancy: Tenancy, source: str) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self._service, self._headers, self._source = service, build_headers(tenancy), source
+        self._scheduled: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._ending = threading.Event()
-        self._threads = [threading.Thread(target=self._work) for _ in range(12)]
-        self._clock = threading.Thread(target=self._tick)
+        self._threads = [threading.Thread(target=self._send_requests) for _ in range(12)]
+        self._clock = threading.Thread(target=self._schedule_requests)
 
-    def __enter__(self) -> "Load":
+    def __enter__(self) -> "LoadGenerator":
         for thread in (*self._threads, self._clock):
             thread.start()
         return self
@@ -237,28 +237,28 @@ class Load:
         self._ending.set()
         self._clock.join()
         for _ in self._threads:
-            self._due.put(None)
+            self._scheduled.put(None)
         for thread in self._threads:
             thread.join()
 
-    def _tick(self) -> None:
+    def _schedule_requests(self) -> None:
         for number in itertools.count():
             if self._ending.wait(1 / RATE):
                 return
-            self._due.put(number)
+            self._scheduled.put(number)
 
-    def _work(self) -> None:
+    def _send_requests(self) -> None:
         """One client: it keeps its connection to the proxy, as clients do."""
-        connection = self._front.connection()
-        while (number := self._due.get()) is not None:
+        connection = self._service.open_connection()
+        while (number := self._scheduled.get()) is not None:
             try:
                 self._send_request(connection, number)
             except (OSError, http.client.HTTPException) as error:
-                self.answers[f"{type(error).__name__}: {error}"] += 1
+                self.outcomes[f"{type(error).__name__}: {error}"] += 1
                 connection.close()
         connection.close()
 
-    def _send_request(self, connection: Tls, number: int) -> None:
+    def _send_request(self, connection: ProxyConnection, number: int) -> None:
         if number % 6:
             method, target, body, more = "GET", ("/v1/products?limit=5", "/v1/sources")[number % 2], None, {}
         else:
@@ -268,25 +268,25 @@ class Load:
         connection.request(method, target, body, {**self._headers, **more})
         answer = connection.getresponse()
         answer.read()
-        self.answers[f"{method} {answer.status}"] += 1
+        self.outcomes[f"{method} {answer.status}"] += 1
 
 
-def test_nobody_notices_a_rolling_restart(front: Front, tenancy: Tenancy) -> None:
+def test_nobody_notices_a_rolling_restart(service: ProxiedService, tenancy: Tenancy) -> None:
     source = tenancy.api.create_source("push", config={"currency": "usd"})
-    front.send("GET", "/v1/products", **bearer(tenancy))
+    service.send("GET", "/v1/products", **build_headers(tenancy))
     restarts = 0
-    with Load(front, tenancy, source) as load:
-        while restarts < 4 or load.answers.total() < 20 * RATE:
-            front.restart(restarts % 2)
+    with LoadGenerator(service, tenancy, source) as load:
+        while restarts < 4 or load.outcomes.total() < 20 * RATE:
+            service.restart_api(restarts % 2)
             restarts += 1
-    print(f"{restarts} restarts, {dict(load.answers)}")
-    assert {*load.answers} == {"GET 200", "POST 202"}, load.answers
+    print(f"{restarts} restarts, {dict(load.outcomes)}")
+    assert {*load.outcomes} == {"GET 200", "POST 202"}, load.outcomes
 
 
-def test_an_event_comes_through_the_stream_at_once(front: Front, tenancy: Tenancy) -> None:
+def test_an_event_comes_through_the_stream_at_once(service: ProxiedService, tenancy: Tenancy) -> None:
     source = tenancy.api.create_source("push", config={"currency": "usd"})
-    connection = front.connection()
-    connection.request("GET", "/v1/stream", headers={**bearer(tenancy), "Accept": "text/event-stream"})
+    connection = service.open_connection()
+    connection.request("GET", "/v1/stream", headers={**build_headers(tenancy), "Accept": "text/event-stream"})
     stream = connection.getresponse()
     assert (stream.status, stream.headers["Content-Type"].partition(";")[0]) == (200, "text/event-stream")
     tenancy.api.push(source, [build_record("streamed")])
@@ -295,51 +295,53 @@ def test_an_event_comes_through_the_stream_at_once(front: Front, tenancy: Tenanc
     connection.close()
 
 
-def test_a_long_poll_outlasts_the_proxy(front: Front, tenancy: Tenancy) -> None:
-    status, body = front.send("GET", "/v1/changes?cursor=now&wait=25", **bearer(tenancy))
+def test_a_long_poll_outlasts_the_proxy(service: ProxiedService, tenancy: Tenancy) -> None:
+    status, body = service.send("GET", "/v1/changes?cursor=now&wait=25", **build_headers(tenancy))
     assert (status, json.loads(body)["data"]) == (200, [])
 
 
-def announced(tenancy: Tenancy, size: int) -> Any:
+def announce_upload(tenancy: Tenancy, size: int) -> Any:
     source = tenancy.api.create_source("file", config={"currency": "usd"}, licence_basis="own_data")
     announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": size}
     return tenancy.api.post(f"/v1/sources/{source}/uploads", announcement)
 
 
-def test_a_large_upload_passes(front: Front, tenancy: Tenancy) -> None:
+def test_a_large_upload_passes(service: ProxiedService, tenancy: Tenancy) -> None:
     content = build_catalogue(2000)
     content += b"\n" * (24 * 1024 * 1024 - len(content))
-    upload = announced(tenancy, len(content))
+    upload = announce_upload(tenancy, len(content))
     link = urlsplit(upload["target"]["url"])
-    assert link.netloc == f"{NAME}:{front.place.port}"
+    assert link.netloc == f"{NAME}:{service.setup.port}"
     headers = {name.replace("-", "_"): value for name, value in upload["target"]["headers"].items()}
-    status, body = front.send("PUT", f"{link.path}?{link.query}", content, **headers)
+    status, body = service.send("PUT", f"{link.path}?{link.query}", content, **headers)
     assert status in (200, 201, 204), body
     run = tenancy.api.wait_for_end(tenancy.api.post(f"/v1/uploads/{upload['id']}/complete")["run"], within=120)
     assert run["status"] == "succeeded"
 
 
-def test_a_refused_body_is_answered_by_the_api(front: Front, tenancy: Tenancy) -> None:
+def test_a_refused_body_is_answered_by_the_api(service: ProxiedService, tenancy: Tenancy) -> None:
     """The API answers before it has read the body, and that answer arrives."""
     body = b'{"records": [' + b" " * (3 * 1024 * 1024) + b"]}"
     more = {"Content_Type": "application/json", "Idempotency_Key": "refused-1"}
     target = f"/v1/sources/{tenancy.api.create_source('push', config={'currency': 'usd'})}/records"
-    assert front.send("POST", target, body, Authorization="Bearer svc_live_nobody", **more)[0] == 401
+    assert service.send("POST", target, body, Authorization="Bearer svc_live_nobody", **more)[0] == 401
 
 
-def test_a_long_head_passes(front: Front, tenancy: Tenancy) -> None:
-    assert front.send("GET", "/v1/sources", **bearer(tenancy), X_Padding="x" * 7000, X_More="y" * 7000)[0] == 200
+def test_a_long_head_passes(service: ProxiedService, tenancy: Tenancy) -> None:
+    assert (
+        service.send("GET", "/v1/sources", **build_headers(tenancy), X_Padding="x" * 7000, X_More="y" * 7000)[0] == 200
+    )
 
 
-def test_the_client_is_who_the_proxy_saw(front: Front, tenancy: Tenancy) -> None:
+def test_the_client_is_who_the_proxy_saw(service: ProxiedService, tenancy: Tenancy) -> None:
     target = f"/v1/sources?limit={17}"
     spoofed = {"X_Forwarded_For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
-    assert front.send("GET", target, **bearer(tenancy), **spoofed)[0] == 200
-    seen = lambda: front.stage.fetch_rows(  # noqa: E731
+    assert service.send("GET", target, **build_headers(tenancy), **spoofed)[0] == 200
+    seen = lambda: service.stage.fetch_rows(  # noqa: E731
         "SELECT ip FROM request_logs WHERE org = %(org)s AND query::text LIKE '%%17%%'", org=tenancy.tenant.org
     )
     assert wait_until(seen, "the request is logged") == [(CLIENT,)]
 
 
-def test_figures_stay_inside(front: Front) -> None:
-    assert front.send("GET", "/metrics")[0] in (403, 404)
+def test_figures_stay_inside(service: ProxiedService) -> None:
+    assert service.send("GET", "/metrics")[0] in (403, 404)

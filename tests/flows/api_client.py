@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.http.client import Answer
+from tests.http.client import Response
 
 _KEYS = count(1)
 _OPEN = ("queued", "running", "waiting")
@@ -29,7 +29,7 @@ class ApiClient:
         except OSError:
             return False
 
-    def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> Answer:
+    def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> Response:
         """Send a request on a new connection; header names have underscores for hyphens."""
         named = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
         named |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -40,9 +40,9 @@ class ApiClient:
             content = answer.read()
         finally:
             connection.close()
-        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
+        return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
 
-    def call(self, method: str, target: str, value: Any = None, **headers: str) -> Answer:
+    def call(self, method: str, target: str, value: Any = None, **headers: str) -> Response:
         """Send JSON; a POST gets a new Idempotency-Key."""
         if method == "POST":
             headers = {"Idempotency_Key": f"k{time.time_ns()}-{next(_KEYS)}"} | headers
@@ -83,14 +83,14 @@ class ApiClient:
         assert put.status in (200, 201, 204), put.body
         return str(self.post(f"/v1/uploads/{upload['id']}/complete")["run"])
 
-    def put_file(self, target: Any, content: bytes) -> Answer:
+    def put_file(self, target: Any, content: bytes) -> Response:
         """PUT bytes to the target of an upload, with exactly its headers and without credential."""
         parts = urlsplit(target["url"])
         connection = http.client.HTTPConnection(parts.netloc, timeout=20)
         try:
             connection.request("PUT", f"{parts.path}?{parts.query}", content, target["headers"])
             answer = connection.getresponse()
-            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+            return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
         finally:
             connection.close()
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from domain.kernel.ids import new_id
 from tests.flows.feeds import build_record
 from tests.flows.in_process_service import InProcessService, open_service
-from tests.http.client import Answer
+from tests.http.client import Response
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,7 +25,7 @@ async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
 
 async def _post(
     service: InProcessService, body: bytes, content_type: str = "application/json", path: str = "/v1/sources"
-) -> Answer:
+) -> Response:
     headers = {"content-type": content_type, "idempotency-key": new_id("req")}
     return await service.client.send("POST", path, body=body, headers=headers)
 

@@ -25,9 +25,9 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.flows.service_processes import ServiceProcesses, Tenancy
-from tests.http.streams import Reader
-from tests.postgres.databases import create_database
-from tests.postgres.test_positions import EventWriters
+from tests.http.streams import EventStreamParser
+from tests.postgres.databases import fresh_database
+from tests.postgres.test_positions import Writers
 from tests.support import builders
 
 SECONDS = 4.0
@@ -113,7 +113,7 @@ async def follow_by_polling(http: aiohttp.ClientSession, done: asyncio.Event, to
 async def follow_by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any) -> list[tuple[str, int]]:
     """Return the events that a streaming reader receives, which reconnects when the stream ends."""
     seen: list[tuple[str, int]] = []
-    reader = Reader()
+    reader = EventStreamParser()
     async with http.get("/v1/changes", params={"limit": "1"}) as answer:
         first = await answer.json()
     seen += [(event["subject"], event["version"]) for event in first["data"]]
@@ -121,7 +121,7 @@ async def follow_by_stream(http: aiohttp.ClientSession, done: asyncio.Event, tot
     while not done.is_set() or len(seen) < total():
         async with http.get("/v1/stream", headers={"Last-Event-ID": reader.last_id}) as answer:
             assert answer.status == 200, await answer.text()
-            reader = Reader(last_id=reader.last_id, _id=reader.last_id)
+            reader = EventStreamParser(last_id=reader.last_id, _id=reader.last_id)
             async for piece in answer.content.iter_any():
                 events = [sent for sent in reader.feed(piece) if sent.type != "stream.end"]
                 seen += [(event["subject"], event["version"]) for event in (sent.json() for sent in events)]
@@ -282,7 +282,7 @@ def test_a_stop_ends_polls_and_streams_promptly(separate_services: ServiceProces
             async def stream() -> tuple[float, list[Any]]:
                 async with http.get("/v1/stream") as answer:
                     text = await answer.text()
-                    return time.monotonic(), Reader().feed(text.encode())
+                    return time.monotonic(), EventStreamParser().feed(text.encode())
 
             tasks = [asyncio.create_task(work()) for work in (poll, poll, stream, stream)]
             await asyncio.sleep(1)

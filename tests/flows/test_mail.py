@@ -12,9 +12,9 @@ import pytest
 from benchmarks.nameserver import running_name_server
 from tests.flows.feeds import build_catalogue
 from tests.flows.service_processes import ServiceProcesses, Tenancy, free_port, wait_until
-from tests.mail.post import SENDER, Dialogue, Key, message, wire
+from tests.mail.smtp import SENDER, DkimKey, SmtpConnection, build_message, serialise_message
 
-KEY = Key.new()
+KEY = DkimKey.generate()
 RECORDS = {
     ("_dmarc.vendor.example", "TXT"): ['"v=DMARC1; p=reject"'],
     ("vendor.example", "TXT"): ['"v=spf1 -all"'],
@@ -79,9 +79,9 @@ def _send_message(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
 def test_a_signed_message_becomes_products(services: ServiceProcesses, fjord: Tenancy) -> None:
     source, address = _create_source(fjord)
     with running_name_server(RECORDS) as names, run_listener(services, names) as port:
-        raw = wire(message(("prices.csv", build_catalogue(12))))
+        raw = serialise_message(build_message(("prices.csv", build_catalogue(12))))
         assert _send_message(port, address, raw)[0] == 550
-        assert _send_message(port, address, KEY.signed(raw))[0] == 250
+        assert _send_message(port, address, KEY.sign(raw))[0] == 250
         accepted, refused = fjord.api.list_all(f"/v1/sources/{source}/inbound-messages")
         assert (refused["reason"], accepted["authentication"]["dmarc"]) == ("dmarc_rejected", "pass")
         run = fjord.api.wait_for_end(accepted["attachments"][0]["run"])
@@ -95,7 +95,9 @@ def test_a_message_without_response_is_sent_again_and_imported_once(
 ) -> None:
     """The sender repeats a message without response, which is imported once."""
     source, address = _create_source(fjord)
-    raw = KEY.signed(wire(message(("prices.csv", build_catalogue(3)), message_id=f"<{place}@vendor.example>")))
+    raw = KEY.sign(
+        serialise_message(build_message(("prices.csv", build_catalogue(3)), message_id=f"<{place}@vendor.example>"))
+    )
     with running_name_server(RECORDS) as names:
         with run_listener(services, names, place) as port:
             with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionError)):
@@ -115,10 +117,10 @@ def test_a_stop_waits_for_the_current_message(services: ServiceProcesses, fjord:
     source, address = _create_source(fjord)
     slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
     with running_name_server(slow) as names, run_listener(services, names) as port:
-        dialogue = Dialogue(port).opened(address)
-        dialogue.send(KEY.signed(wire(message(("prices.csv", build_catalogue(2))))) + b".\r\n")
+        dialogue = SmtpConnection(port).begin_message(address)
+        dialogue.send(KEY.sign(serialise_message(build_message(("prices.csv", build_catalogue(2))))) + b".\r\n")
         time.sleep(0.5)
         services.processes[-1].send_signal(signal.SIGTERM)
-        assert dialogue.hear().startswith("250")
+        assert dialogue.read_reply().startswith("250")
         assert services.processes[-1].wait(15) == 0
     assert len(fjord.api.list_all(f"/v1/sources/{source}/runs")) == 1

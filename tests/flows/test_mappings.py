@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
 from tests.flows.in_process_service import InProcessService, open_service
-from tests.http.client import Answer
+from tests.http.client import Response
 
 pytestmark = pytest.mark.asyncio
 HEAD = "Zorb,Quix,Flim,Drub,Grum\n"
@@ -31,7 +31,7 @@ async def service(tmp_path: Path) -> AsyncIterator[InProcessService]:
         yield in_process_service
 
 
-async def _confirm_mapping(service: InProcessService, id: str, *edits: dict[str, Any], **headers: str) -> Answer:
+async def _confirm_mapping(service: InProcessService, id: str, *edits: dict[str, Any], **headers: str) -> Response:
     body = {"columns": list(edits)} if edits else None
     return await service.client.post(f"/v1/mappings/{id}/confirm", body, **headers)
 

@@ -163,7 +163,7 @@ TARGETS: dict[str, ParserTarget] = {
     "URL": ParserTarget(2 * KIB, ("yarl",), lambda data: AddressVetting().vet(URL("https://" + _decode(data)))),
 }  # fmt: skip
 ELSEWHERE = {
-    "PIL": "tests/processes/test_images.py", "aiosmtpd": "tests/mail/test_receiving.py", "argon2": "tests/unit/people/test_argon2.py",
+    "PIL": "tests/processes/test_images.py", "aiosmtpd": "tests/mail/test_inbound_mail.py", "argon2": "tests/unit/people/test_argon2.py",
     "codecs": "tests/fuzz/test_parsers.py", "csv": "tests/fuzz/test_parsers.py", "fractions": "tests/unit/ingestion/test_linear_text.py",
     "isal": "tests/http/test_content_coding.py", "jsonschema_rs": "tests/fuzz/test_operations.py", "msgspec": "tests/processes/test_calls.py",
     "python_calamine": "tests/fuzz/test_parsers.py", "zxcvbn": "tests/unit/people/test_passwords.py",

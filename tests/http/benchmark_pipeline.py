@@ -15,8 +15,8 @@ from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.operation import Operation, Reply, RequestContext
 from entrypoints.operations.table import OperationTable
 from ports.limits import RateLimitBucket, TakeResult
-from tests.http import toys
-from tests.http.fakes import World, running
+from tests.http import example_area
+from tests.http.application import ApplicationHarness, run_application
 from tests.support.memory.clock import SystemClock
 
 ROUNDS, TIMES = 9, 4000
@@ -24,21 +24,21 @@ TAKE = TakeResult(True, 3999, 0.4, 0.0)
 BODY = b'{"object":"list","data":[' + b",".join([b'{"object":"product"}'] * 20) + b'],"has_more":true,"next_cursor":"'
 
 
-class FreeLimits:
+class UnlimitedRates:
     """Limits that cost nothing themselves."""
 
     async def take_token(self, limit: RateLimitBucket) -> TakeResult:
         return TAKE
 
 
-class NoSink:
+class DiscardingSink:
     """A request log that is thrown away."""
 
     async def write(self, logs: Any) -> None:
         return None
 
 
-class BareUnitOfWork:
+class StubUnitOfWork:
     """A unit of work that costs nothing itself."""
 
     @asynccontextmanager
@@ -46,16 +46,18 @@ class BareUnitOfWork:
         yield None
 
 
-async def hot(call: RequestContext) -> Reply:
+async def read_hot(call: RequestContext) -> Reply:
     """A handler as the catalogue's: bytes, a cursor, a known ETag."""
     cursor = call.sign_cursor("prod_01J8ZQ5T3V7XK2M9RB4CDW") or ""
     return Reply(BODY + cursor.encode() + b'"}', etag="0123456789abcdef01234567")
 
 
-ROW = Operation("things.hot", "GET", "/v1/hot", "hot", hot, "products:read", toys.THING, "read", paging="forward")
+ROW = Operation(
+    "things.hot", "GET", "/v1/hot", "hot", read_hot, "products:read", example_area.THING, "read", paging="forward"
+)
 
 
-def scope_of(secret: str, query: bytes) -> dict[str, Any]:
+def build_scope(secret: str, query: bytes) -> dict[str, Any]:
     """What a server hands over for a usual request."""
     headers = [
         (b"host", b"api.example"),
@@ -75,7 +77,7 @@ def scope_of(secret: str, query: bytes) -> dict[str, Any]:
     }
 
 
-async def timed(work: Callable[[], Awaitable[Any] | Any]) -> float:
+async def measure(work: Callable[[], Awaitable[Any] | Any]) -> float:
     """Median microseconds of CPU of one call."""
     results = []
     for _ in range(ROUNDS):
@@ -89,27 +91,27 @@ async def timed(work: Callable[[], Awaitable[Any] | Any]) -> float:
     return median(results)
 
 
-async def whole(pipeline: Pipeline, secret: str, query: bytes) -> float:
+async def measure_request(pipeline: Pipeline, secret: str, query: bytes) -> float:
     """The lane from scope to sent response."""
     lane = FastPathMiddleware(pipeline.process_request, pipeline)  # type: ignore[arg-type]
-    scope = scope_of(secret, query)
+    scope = build_scope(secret, query)
 
     async def send(_: Any) -> None:
         return None
 
-    return await timed(lambda: lane(scope, send, send))  # type: ignore[arg-type]
+    return await measure(lambda: lane(scope, send, send))  # type: ignore[arg-type]
 
 
-async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> None:
+async def measure_steps(pipeline: Pipeline, application: ApplicationHarness, secret: str, query: bytes) -> None:
     """Each step by itself, on a request that has passed the earlier ones."""
-    request = build_request(scope_of(secret, query), read_no_body)
+    request = build_request(build_scope(secret, query), read_no_body)
     match = pipeline.table.match_request("GET", "/v1/hot")
-    now = world.clock.now()
+    now = application.clock.now()
     print(
-        f"{await timed(lambda: build_request(scope_of(secret, query), read_no_body)):7.2f}  request from scope (and scope)"
+        f"{await measure(lambda: build_request(build_scope(secret, query), read_no_body)):7.2f}  request from scope (and scope)"
     )
-    print(f"{await timed(lambda: pipeline.table.match_request('GET', '/v1/hot')):7.2f}  routing")
-    print(f"{await timed(lambda: RequestState(request, match, now)):7.2f}  visit")
+    print(f"{await measure(lambda: pipeline.table.match_request('GET', '/v1/hot')):7.2f}  routing")
+    print(f"{await measure(lambda: RequestState(request, match, now)):7.2f}  visit")
     state = RequestState(request, match, now)
     for step in pipeline._checks:
         name = getattr(step, "__name__", type(step).__name__)
@@ -119,8 +121,10 @@ async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> 
             if pending is not None:
                 await pending
 
-        print(f"{await timed(once):7.2f}  {name} (0.2 of it for measuring)")
-    print(f"{await timed(lambda: pipeline._execute(state)):7.2f}  perform: unit of work, handler, cursor, answer, ETag")
+        print(f"{await measure(once):7.2f}  {name} (0.2 of it for measuring)")
+    print(
+        f"{await measure(lambda: pipeline._execute(state)):7.2f}  perform: unit of work, handler, cursor, answer, ETag"
+    )
     response = await pipeline._execute(state)
     plain = list(response.headers)
 
@@ -128,36 +132,36 @@ async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> 
         response.headers = list(plain)
         pipeline._complete_response(state, response)
 
-    print(f"{await timed(finish):7.2f}  finish: headers, metrics")
-    print(f"{await timed(lambda: pipeline._request_logger(state, response)):7.2f}  request log")
+    print(f"{await measure(finish):7.2f}  finish: headers, metrics")
+    print(f"{await measure(lambda: pipeline._request_logger(state, response)):7.2f}  request log")
 
 
 async def main() -> None:
     """Print the figures."""
     parts: dict[str, Any] = {
-        "limits": FreeLimits(),
-        "request_logs": NoSink(),
-        "uow": BareUnitOfWork(),
+        "limits": UnlimitedRates(),
+        "request_logs": DiscardingSink(),
+        "uow": StubUnitOfWork(),
         "table": OperationTable([ROW]),
         "clock": SystemClock(),
     }
-    async with running(**parts) as world:
-        _, secret = await world.key(world.orgs["Fjord"])
-        lane: Any = world.app.asgi_app
+    async with run_application(**parts) as application:
+        _, secret = await application.create_key(application.orgs["Fjord"])
+        lane: Any = application.app.asgi_app
         for query in (b"", b"limit=50&starting_after="):
             if query:
-                lane = world.app.asgi_app
-                context = await _context(lane._pipeline, secret, b"limit=50")
+                lane = application.app.asgi_app
+                context = await _create_context(lane._pipeline, secret, b"limit=50")
                 query += context.encode()
             print(f"\nGET /v1/hot?{query.decode()}")
-            print(f"{await whole(lane._pipeline, secret, query):7.2f}  all of it")
-            await steps(lane._pipeline, world, secret, query)
+            print(f"{await measure_request(lane._pipeline, secret, query):7.2f}  all of it")
+            await measure_steps(lane._pipeline, application, secret, query)
 
 
-async def _context(pipeline: Pipeline, secret: str, query: bytes) -> str:
+async def _create_context(pipeline: Pipeline, secret: str, query: bytes) -> str:
     """A valid cursor."""
-    answer = await pipeline.process_request(build_request(scope_of(secret, query), read_no_body))
-    return answer.body.decode().rsplit('"', 2)[1]
+    response = await pipeline.process_request(build_request(build_scope(secret, query), read_no_body))
+    return response.body.decode().rsplit('"', 2)[1]
 
 
 if __name__ == "__main__":

@@ -6,14 +6,14 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.http.client import _exchange
+from tests.http.client import exchange_messages
 
 HOST = "api.joinery.test"
 COOKIE = "__Host-joinery"
 
 
 @dataclass
-class Page:
+class BrowserPage:
     """An answer to a browser."""
 
     status: int
@@ -34,22 +34,24 @@ class Page:
         return unescape(found[1])
 
 
-class Browser:
+class ConsoleBrowser:
     """Sends what a browser sends, and keeps cookies."""
 
     def __init__(self, app: Any, cookie: str | None = None, user: Any = None) -> None:
         self._app, self.user = app, user
         self.cookies: dict[str, str] = {COOKIE: cookie} if cookie else {}
 
-    async def get(self, target: str, **headers: str) -> Page:
+    async def get(self, target: str, **headers: str) -> BrowserPage:
         return await self.send("GET", target, b"", {"sec-fetch-site": "none"} | headers)
 
-    async def submit(self, page: Page, target: str, _headers: dict[str, str] | None = None, **fields: str) -> Page:
+    async def submit(
+        self, page: BrowserPage, target: str, _headers: dict[str, str] | None = None, **fields: str
+    ) -> BrowserPage:
         """Send a form that the page has, with these fields."""
         sent = {"csrf": page.field("csrf"), "submission_id": page.field("submission_id")} | fields
         return await self.post(target, _headers, **sent)
 
-    async def post(self, target: str, _headers: dict[str, str] | None = None, **fields: str) -> Page:
+    async def post(self, target: str, _headers: dict[str, str] | None = None, **fields: str) -> BrowserPage:
         """Send any form."""
         headers = {
             "content-type": "application/x-www-form-urlencoded",
@@ -58,12 +60,12 @@ class Browser:
         }
         return await self.send("POST", target, urlencode(fields).encode(), headers | (_headers or {}))
 
-    async def follow(self, page: Page) -> Page:
+    async def follow(self, page: BrowserPage) -> BrowserPage:
         """The page that a redirect leads to."""
         assert page.status == 303, page.text
         return await self.get(page.header("location") or "")
 
-    async def send(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> Page:
+    async def send(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> BrowserPage:
         path, _, query = target.partition("?")
         named = {"host": HOST} | {name.replace("_", "-"): value for name, value in headers.items() if value}
         if self.cookies:
@@ -86,13 +88,13 @@ class Browser:
 
             await self._app(scope, receive, seen)
 
-        answer = await _exchange(app, scope, body)
+        response = await exchange_messages(app, scope, body)
         for name, value in kept:
             if name == "set-cookie":
-                self._keep(value)
-        return Page(answer.status, kept, answer.body)
+                self._store_cookie(value)
+        return BrowserPage(response.status, kept, response.body)
 
-    def _keep(self, header: str) -> None:
+    def _store_cookie(self, header: str) -> None:
         pair, *attributes = header.split("; ")
         name, _, value = pair.partition("=")
         if "Max-Age=0" in attributes:

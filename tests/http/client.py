@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """A response: status, headers (lower-case, the last of each name), and the body's bytes."""
 
     status: int
@@ -45,14 +45,14 @@ class Client:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         pairs: list[tuple[str, str]] | None = None,
-    ) -> Answer:
+    ) -> Response:
         """One request; `target` is path and query as sent; `pairs` are headers that may repeat."""
         scope = self._scope(method, target, body, headers, pairs)
-        return await _exchange(self._app, scope, body or b"")
+        return await exchange_messages(self._app, scope, body or b"")
 
     async def connect(self, target: str, headers: Mapping[str, str], receive: Any, send: Any) -> None:
         """GET over the caller's own ends of the connection."""
-        await self._app(self._scope("GET", target, None, _named(headers), None), receive, send)
+        await self._app(self._scope("GET", target, None, _build_headers(headers), None), receive, send)
 
     def _scope(
         self,
@@ -83,36 +83,36 @@ class Client:
             "server": ("testserver", 80),
         }
 
-    async def get(self, target: str, **headers: str) -> Answer:
+    async def get(self, target: str, **headers: str) -> Response:
         """GET; keyword arguments are headers with underscores for hyphens."""
-        return await self.send("GET", target, headers=_named(headers))
+        return await self.send("GET", target, headers=_build_headers(headers))
 
-    async def post(self, target: str, value: Any = None, **headers: str) -> Answer:
+    async def post(self, target: str, value: Any = None, **headers: str) -> Response:
         """POST a JSON value under a fresh Idempotency-Key, unless one is named."""
         return await self.send_json("POST", target, value, **({"idempotency_key": next(_keys)} | headers))
 
-    async def send_json(self, method: str, target: str, value: Any = None, **headers: str) -> Answer:
+    async def send_json(self, method: str, target: str, value: Any = None, **headers: str) -> Response:
         """Send a JSON value."""
         body = None if value is None else json.dumps(value).encode()
         typed = {"content-type": "application/json"} if body is not None else {}
-        return await self.send(method, target, body=body, headers=typed | _named(headers))
+        return await self.send(method, target, body=body, headers=typed | _build_headers(headers))
 
 
-def _numbered() -> Any:
+def _generate_keys() -> Any:
     number = 0
     while True:
         number += 1
         yield f"key-{number}"
 
 
-_keys = _numbered()
+_keys = _generate_keys()
 
 
-def _named(headers: Mapping[str, str]) -> dict[str, str]:
+def _build_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
+async def exchange_messages(app: Any, scope: dict[str, Any], body: bytes) -> Response:
     """What comes back; of a stream the first piece, and then the client goes away."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[Any] = []
@@ -133,4 +133,4 @@ async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
     start = sent[0]
     headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
     whole = b"".join(message.get("body", b"") for message in sent[1:])
-    return Answer(start["status"], headers, whole)
+    return Response(start["status"], headers, whole)

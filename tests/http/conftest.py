@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
+from tests.http.application import ApplicationHarness, run_application
 from tests.http.client import Client
-from tests.http.fakes import World, running
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
+async def application() -> AsyncIterator[ApplicationHarness]:
     """The whole application."""
-    async with running() as made:
-        yield made
+    async with run_application() as application:
+        yield application
 
 
 @pytest_asyncio.fixture
-async def client(world: World) -> Client:
+async def client(application: ApplicationHarness) -> Client:
     """A client with every scope in Fjord's live data."""
-    return await world.client()
+    return await application.create_client()

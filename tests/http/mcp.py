@@ -11,15 +11,15 @@ from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
 from domain.agents.model import AgentTool
-from tests.http.client import Answer, Client
-from tests.http.fakes import BASE
+from tests.http.application import BASE
+from tests.http.client import Client, Response
 
 GENERATIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 """How the client connects, and the protocol that both sides then speak."""
 
 
 @asynccontextmanager
-async def connected(
+async def open_client(
     app: Any, secret: str, generation: str = "auto", base: str = BASE, **headers: str
 ) -> AsyncIterator[McpClient]:
     """A client with that credential, by the handshake of old or the newest protocol."""
@@ -32,7 +32,7 @@ async def connected(
         yield client
 
 
-async def every_tool(client: McpClient) -> list[types.Tool]:
+async def list_all_tools(client: McpClient) -> list[types.Tool]:
     """The tools of all pages."""
     tools: list[types.Tool] = []
     cursor: str | None = None
@@ -44,18 +44,18 @@ async def every_tool(client: McpClient) -> list[types.Tool]:
             return tools
 
 
-async def post(client: Client, message: Any, **headers: str) -> Answer:
+async def post_message(client: Client, message: Any, **headers: str) -> Response:
     """One message as bytes on the wire: a JSON value, or the text itself."""
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
     sent = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    return await client.send("POST", "/mcp", body=body, headers=sent | _named(headers))
+    return await client.send("POST", "/mcp", body=body, headers=sent | _build_headers(headers))
 
 
-def _named(headers: Mapping[str, str]) -> dict[str, str]:
+def _build_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def request(method: str, **params: Any) -> dict[str, Any]:
+def build_request(method: str, **params: Any) -> dict[str, Any]:
     """A JSON-RPC request."""
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
@@ -63,18 +63,18 @@ def request(method: str, **params: Any) -> dict[str, Any]:
 _BODIES = {"sources_create": {"name": "Lindgren", "kind": "push"}}
 
 
-def example_arguments(tool: AgentTool) -> dict[str, Any]:
+def build_example_arguments(tool: AgentTool) -> dict[str, Any]:
     """Examples of what is required; writes are only tried out."""
     properties = tool.input_schema["properties"]
-    given = {name: _example(properties[name]) for name in tool.input_schema["required"]}
+    given = {name: _build_example(properties[name]) for name in tool.input_schema["required"]}
     given |= {"body": _BODIES[tool.name]} if tool.name in _BODIES else {}
     return given | ({"dry_run": "true"} if "dry_run" in properties else {})
 
 
-def _example(schema: Any) -> Any:
+def _build_example(schema: Any) -> Any:
     if schema.get("examples"):
         return schema["examples"][0]
     if schema.get("type") == "array":
-        return [_example(schema["items"])]
+        return [_build_example(schema["items"])]
     required = schema.get("required") or list(schema.get("properties", {}))[:1]
-    return {name: _example(schema["properties"][name]) for name in required}
+    return {name: _build_example(schema["properties"][name]) for name in required}

@@ -16,75 +16,77 @@ from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import AuthMethod, User
 from domain.people.usecases.sessions import ClientInfo, SessionService
-from tests.http.browser import Browser, Page
-from tests.http.client import Answer, Client
-from tests.http.fakes import BASE, OPERATOR, World
+from tests.http.application import BASE, OPERATOR, ApplicationHarness
+from tests.http.browser import BrowserPage, ConsoleBrowser
+from tests.http.client import Client, Response
 
 CALLBACK = "https://app.example/cb"
 VERIFIER = "v" * 50
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
 
 
-def owner_of(org: Organisation, role: str = "owner", **changes: Any) -> Principal:
+def create_principal(org: Organisation, role: str = "owner", **changes: Any) -> Principal:
     """A member who is signed in to the console."""
     fields: dict[str, Any] = {"is_personal_token": True, "is_console_session": True, "has_fixed_mode": False} | changes
     return Principal(Tenant(org.id, True), Actor("user", new_id("usr")), "console", role, ROLES[role], org, **fields)
 
 
 @dataclass
-class Person:
+class SignedInMember:
     """A member with a browser that is signed in."""
 
     user: User
-    browser: Browser
+    browser: ConsoleBrowser
 
 
 @dataclass
-class Stage:
+class OAuthHarness:
     """A world with what OAuth needs around it."""
 
-    world: World
+    application: ApplicationHarness
     secrets: dict[str, str] = field(default_factory=dict)
 
-    async def app(
+    async def create_app(
         self, kind: AppKind = AppKind.WEB, *uris: str, org: str = "Fjord", scopes: frozenset[str] = SCOPES
     ) -> App:
         """An app of that organisation; its secret is remembered."""
-        own = self.world.orgs[org]
+        own = self.application.orgs[org]
         uris = () if kind is AppKind.MACHINE else uris or (CALLBACK,)
-        async with self.world.uow.begin(Tenant(own.id, True), OPERATOR) as tx:
+        async with self.application.uow.begin(Tenant(own.id, True), OPERATOR) as tx:
             wanted = NewApp("Price <b>sync</b>", kind, uris, scopes)
-            app, secret = await AppService(self.world.access.compute_digest).create_app(tx, owner_of(own), wanted)
+            app, secret = await AppService(self.application.access.compute_digest).create_app(
+                tx, create_principal(own), wanted
+            )
         self.secrets[app.client_id] = secret or ""
         return app
 
-    async def person(self, *orgs: str, role: str = "editor") -> Person:
+    async def create_member(self, *orgs: str, role: str = "editor") -> SignedInMember:
         """Somebody who belongs to these organisations, and is signed in."""
-        user = await self.world.people.add(
-            User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, self.world.clock.now())
+        user = await self.application.people.add(
+            User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, self.application.clock.now())
         )
         for org in orgs or ("Fjord",):
-            await self.role(user, org, role)
-        _, cookie = await self.world.dependencies[SessionService].start(
+            await self.set_role(user, org, role)
+        _, cookie = await self.application.dependencies[SessionService].start(
             user, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7")
         )
-        return Person(user, Browser(self.world.app, cookie))
+        return SignedInMember(user, ConsoleBrowser(self.application.app, cookie))
 
-    async def role(self, user: User, org: str, role: str) -> None:
+    async def set_role(self, user: User, org: str, role: str) -> None:
         """Make the user a member, or give another role."""
-        id_ = self.world.orgs[org].id
-        async with self.world.uow.begin(Tenant(id_, True), OPERATOR) as tx:
+        id_ = self.application.orgs[org].id
+        async with self.application.uow.begin(Tenant(id_, True), OPERATOR) as tx:
             if await tx[OrgStore].find_member(user.email) is None:
-                await tx[OrgStore].add_member(Member(user.id, id_, user.email, role, self.world.clock.now()))
+                await tx[OrgStore].add_member(Member(user.id, id_, user.email, role, self.application.clock.now()))
             else:
                 await tx[OrgStore].change_role(user.id, role)
 
-    async def leaves(self, user: User, org: str) -> None:
+    async def remove_member(self, user: User, org: str) -> None:
         """The user is no member any more."""
-        async with self.world.uow.begin(Tenant(self.world.orgs[org].id, True), OPERATOR) as tx:
+        async with self.application.uow.begin(Tenant(self.application.orgs[org].id, True), OPERATOR) as tx:
             await tx[OrgStore].remove_member(user.id)
 
-    def place(self, app: App, **changes: str | None) -> str:
+    def build_authorization_path(self, app: App, **changes: str | None) -> str:
         """The address of an authorization request; None leaves a parameter out."""
         parameters = {
             "response_type": "code", "client_id": app.client_id, "redirect_uri": app.redirect_uris[0] if app.redirect_uris else None,
@@ -92,73 +94,73 @@ class Stage:
         } | changes  # fmt: skip
         return "/oauth/authorize?" + urlencode({name: value for name, value in parameters.items() if value is not None})
 
-    async def request_consent(self, person: Person, app: App, **changes: str | None) -> Page:
+    async def request_consent(self, person: SignedInMember, app: App, **changes: str | None) -> BrowserPage:
         """Request the consent page, or its redirect."""
-        return await person.browser.get(self.place(app, **changes))
+        return await person.browser.get(self.build_authorization_path(app, **changes))
 
-    async def allow(
-        self, person: Person, page: Page, org: str = "Fjord", decision: str = "allow", **fields: str
-    ) -> Page:
+    async def submit_consent(
+        self, person: SignedInMember, page: BrowserPage, org: str = "Fjord", decision: str = "allow", **fields: str
+    ) -> BrowserPage:
         """Send the form of that page."""
-        sent = {"request": page.field("request"), "decision": decision, "org": self.world.orgs[org].id} | fields
+        sent = {"request": page.field("request"), "decision": decision, "org": self.application.orgs[org].id} | fields
         return await person.browser.submit(page, "/oauth/authorize", **sent)
 
-    async def code(self, person: Person, app: App, org: str = "Fjord", **changes: str | None) -> str:
+    async def obtain_code(self, person: SignedInMember, app: App, org: str = "Fjord", **changes: str | None) -> str:
         """A code, by way of the consent page."""
         page = await self.request_consent(person, app, **changes)
-        done = await self.allow(person, page, org) if page.status == 200 else page
-        return led(done)["code"]
+        done = await self.submit_consent(person, page, org) if page.status == 200 else page
+        return parse_redirect(done)["code"]
 
-    async def post(
+    async def post_form(
         self, path: str, address: str = "203.0.113.7", basic: tuple[str, str] | None = None, **form: str
-    ) -> Answer:
+    ) -> Response:
         """A program's form."""
         headers = {"content-type": "application/x-www-form-urlencoded"}
         if basic:
             headers["authorization"] = "Basic " + base64.b64encode(":".join(basic).encode()).decode()
-        return await Client(self.world.app, None, address).send(
+        return await Client(self.application.app, None, address).send(
             "POST", path, body=urlencode(form).encode(), headers=headers
         )
 
-    async def token(self, app: App, **form: str) -> Answer:
+    async def request_token(self, app: App, **form: str) -> Response:
         """A token request of that app, with its secret if it has one."""
         secret = self.secrets.get(app.client_id)
         basic = (app.client_id, secret) if secret else None
         own = {} if basic else {"client_id": app.client_id}
-        return await self.post("/oauth/token", basic=basic, **(own | form))
+        return await self.post_form("/oauth/token", basic=basic, **(own | form))
 
-    async def redeem(self, app: App, code: str, **changes: str) -> Answer:
+    async def redeem_code(self, app: App, code: str, **changes: str) -> Response:
         """The code's tokens."""
         uri = app.redirect_uris[0]
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": uri, "code_verifier": VERIFIER}
-        return await self.token(app, **(form | changes))
+        return await self.request_token(app, **(form | changes))
 
-    async def refresh(self, app: App, refresh_token: str, **more: str) -> Answer:
+    async def refresh_tokens(self, app: App, refresh_token: str, **more: str) -> Response:
         """Tokens for a refresh token."""
-        return await self.token(app, grant_type="refresh_token", refresh_token=refresh_token, **more)
+        return await self.request_token(app, grant_type="refresh_token", refresh_token=refresh_token, **more)
 
-    async def signed_in(self, app: App, person: Person, **changes: str | None) -> dict[str, Any]:
+    async def sign_in(self, app: App, person: SignedInMember, **changes: str | None) -> dict[str, Any]:
         """The answer to the whole of a sign-in."""
-        answer = await self.redeem(app, await self.code(person, app, **changes))
-        assert answer.status == 200, answer.body
-        found: dict[str, Any] = answer.json()
+        response = await self.redeem_code(app, await self.obtain_code(person, app, **changes))
+        assert response.status == 200, response.body
+        found: dict[str, Any] = response.json()
         return found
 
-    async def register(self, **metadata: Any) -> Answer:
+    async def register_app(self, **metadata: Any) -> Response:
         """Dynamic registration."""
         body = json.dumps(
             {"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"} | metadata
         ).encode()
-        return await Client(self.world.app, None).send(
+        return await Client(self.application.app, None).send(
             "POST", "/oauth/register", body=body, headers={"content-type": "application/json"}
         )
 
-    def client(self, token: str) -> Client:
+    def build_client(self, token: str) -> Client:
         """A client of the API with that token."""
-        return Client(self.world.app, token)
+        return Client(self.application.app, token)
 
 
-def led(page: Page) -> dict[str, str]:
+def parse_redirect(page: BrowserPage) -> dict[str, str]:
     """The parameters of the address that the browser is sent to, with that address as `to`."""
     place = page.header("location") or ""
     parts = urlsplit(place)

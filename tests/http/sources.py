@@ -11,8 +11,8 @@ from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from tests.http.client import Answer, Client
-from tests.http.fakes import OPERATOR, World, audited, running
+from tests.http.application import OPERATOR, ApplicationHarness, list_audit_entries, run_application
+from tests.http.client import Client, Response
 from tests.support.readers import create_in_process_readers
 from tests.support.services import ExternalFakes
 
@@ -22,60 +22,62 @@ FILE_SOURCE = {"name": "Price lists", "kind": "file"}
 
 
 @dataclass
-class Shop:
+class SourceHarness:
     """One organisation's client, the world it is in and the services behind it."""
 
-    world: World
+    application: ApplicationHarness
     services: ExternalFakes
     client: Client
 
     @property
     def tenant(self) -> Tenant:
         """The client's organisation, live."""
-        return Tenant(self.world.orgs["Fjord"].id, True)
+        return Tenant(self.application.orgs["Fjord"].id, True)
 
-    async def create(self, **fields: Any) -> Any:
+    async def create_source(self, **fields: Any) -> Any:
         """A new source's wire object; of kind url unless told otherwise."""
-        answer = await self.client.post("/v1/sources", {**URL_SOURCE, **fields})
-        assert answer.status == 201, answer.body
-        return answer.json()
+        response = await self.client.post("/v1/sources", {**URL_SOURCE, **fields})
+        assert response.status == 201, response.body
+        return response.json()
 
-    async def patch(self, source: Any, **changes: Any) -> Answer:
+    async def update_source(self, source: Any, **changes: Any) -> Response:
         """PATCH the source as it was read."""
-        return await self.client.send_json("PATCH", f"/v1/sources/{source['id']}", changes, if_match=self.tag(source))
+        return await self.client.send_json(
+            "PATCH", f"/v1/sources/{source['id']}", changes, if_match=self.build_etag(source)
+        )
 
     @staticmethod
-    def tag(source: Any) -> str:
+    def build_etag(source: Any) -> str:
         """An ETag that names the source's version."""
         return f'"{source["version"]}-0"'
 
-    async def stored(self, id: str) -> Source:
+    async def load_source(self, id: str) -> Source:
         """The source as it is stored."""
-        async with self.world.uow.begin_reading(self.tenant) as tx:
+        async with self.application.uow.begin_reading(self.tenant) as tx:
             found: Source | None = await tx[SourceStore].get(id)
         assert found is not None
         return found
 
-    async def change(self, id: str, **changes: Any) -> None:
+    async def change_source(self, id: str, **changes: Any) -> None:
         """Change the stored source, as the service itself would."""
-        async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
+        async with self.application.uow.begin(self.tenant, OPERATOR) as tx:
             found = await tx[SourceStore].get(id, lock=True)
             await tx[SourceStore].save(with_changes(found, tx.now, **changes))
 
-    def jobs(self) -> list[Any]:
+    def list_jobs(self) -> list[Any]:
         """The open jobs, oldest first."""
-        return self.world.database.fetch_rows("SELECT * FROM jobs ORDER BY id")
+        return self.application.database.fetch_rows("SELECT * FROM jobs ORDER BY id")
 
-    async def audited(self, id: str) -> list[AuditEntry]:
+    async def list_audit_entries(self, id: str) -> list[AuditEntry]:
         """What the audit log says of a resource, oldest first."""
-        return await audited(self.world, self.tenant, id)
+        return await list_audit_entries(self.application, self.tenant, id)
 
 
 @asynccontextmanager
-async def shop(**changes: Any) -> AsyncIterator[Shop]:
+async def open_source_harness(**changes: Any) -> AsyncIterator[SourceHarness]:
     """A shop whose application is serving; `changes` are further dependencies."""
     outside = ExternalFakes()
     readers, workspaces = create_in_process_readers(outside.connectors), FileWorkspaces()
     given = {"connectors": outside.connectors, "objects": outside.objects}
-    async with running(**given, feed_readers=readers, workspaces=workspaces, **changes) as world:
-        yield Shop(world, outside, await world.client())
+    async with run_application(**given, feed_readers=readers, workspaces=workspaces, **changes) as application:
+        yield SourceHarness(application, outside, await application.create_client())

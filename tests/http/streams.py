@@ -11,7 +11,7 @@ from tests.http.client import Client
 
 
 @dataclass
-class Sent:
+class ServerSentEvent:
     """One event as a client sees it."""
 
     id: str
@@ -23,7 +23,7 @@ class Sent:
 
 
 @dataclass
-class Reader:
+class EventStreamParser:
     """Reads a stream's text as the standard says (WHATWG HTML §9.2.6); `last_id` is what a client resumes with."""
 
     last_id: str = ""
@@ -34,12 +34,12 @@ class Reader:
     _type: str = ""
     _data: list[str] = field(default_factory=list)
 
-    def feed(self, piece: bytes) -> list[Sent]:
+    def feed(self, piece: bytes) -> list[ServerSentEvent]:
         self._buffer += piece.decode("utf-8")
         *lines, self._buffer = self._buffer.split("\n")
-        return [event for line in lines if (event := self._line(line)) is not None]
+        return [event for line in lines if (event := self._parse_line(line)) is not None]
 
-    def _line(self, line: str) -> Sent | None:
+    def _parse_line(self, line: str) -> ServerSentEvent | None:
         if not line:
             return self._dispatch()
         if line.startswith(":"):
@@ -57,24 +57,24 @@ class Reader:
             self.retry = int(value)
         return None
 
-    def _dispatch(self) -> Sent | None:
+    def _dispatch(self) -> ServerSentEvent | None:
         self.last_id = self._id
         data, kind = self._data, self._type
         self._data, self._type = [], ""
-        return Sent(self.last_id, kind or "message", "\n".join(data)) if data else None
+        return ServerSentEvent(self.last_id, kind or "message", "\n".join(data)) if data else None
 
 
 @dataclass
-class Stream:
+class EventStreamConnection:
     """An open stream. `blocked` holds the client's side back, as a full socket does."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
-    reader: Reader = field(default_factory=Reader)
-    blocked: asyncio.Event = field(default_factory=asyncio.Event)
+    parser: EventStreamParser = field(default_factory=EventStreamParser)
+    writable: asyncio.Event = field(default_factory=asyncio.Event)
     ended: bool = False
-    _waiting: list[Sent] = field(default_factory=list)
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _waiting: list[ServerSentEvent] = field(default_factory=list)
+    _received: asyncio.Event = field(default_factory=asyncio.Event)
     body: bytes = b""
 
     async def send(self, message: Any) -> None:
@@ -82,36 +82,38 @@ class Stream:
             self.status = message["status"]
             self.headers = {name.decode(): value.decode("latin-1") for name, value in message["headers"]}
         else:
-            await self.blocked.wait()
+            await self.writable.wait()
             self.body += message.get("body", b"")
-            self._waiting += self.reader.feed(message.get("body", b"")) if self.status == 200 else []
+            self._waiting += self.parser.feed(message.get("body", b"")) if self.status == 200 else []
             self.ended = not message.get("more_body", False)
-        self._news.set()
+        self._received.set()
 
-    async def until(self, look: Any, within: float = 20.0) -> None:
+    async def wait_until(self, look: Any, within: float = 20.0) -> None:
         """Until `look` says so."""
         async with asyncio.timeout(within):
             while not look():
-                self._news.clear()
-                await self._news.wait()
+                self._received.clear()
+                await self._received.wait()
 
-    async def next(self, count: int = 1, within: float = 20.0) -> list[Sent]:
+    async def read_events(self, count: int = 1, within: float = 20.0) -> list[ServerSentEvent]:
         """The next events."""
-        await self.until(lambda: len(self._waiting) >= count, within)
+        await self.wait_until(lambda: len(self._waiting) >= count, within)
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         return taken
 
-    async def end(self, within: float = 20.0) -> list[Sent]:
+    async def read_to_end(self, within: float = 20.0) -> list[ServerSentEvent]:
         """What was still to come, once the stream has ended."""
-        await self.until(lambda: self.ended, within)
-        return await self.next(len(self._waiting))
+        await self.wait_until(lambda: self.ended, within)
+        return await self.read_events(len(self._waiting))
 
 
 @asynccontextmanager
-async def opened(client: Client, target: str = "/v1/stream", **headers: str) -> AsyncIterator[Stream]:
+async def open_stream(
+    client: Client, target: str = "/v1/stream", **headers: str
+) -> AsyncIterator[EventStreamConnection]:
     """An open stream; leaving goes away as a client does."""
-    stream, gone = Stream(), asyncio.Event()
-    stream.blocked.set()
+    stream, gone = EventStreamConnection(), asyncio.Event()
+    stream.writable.set()
 
     async def receive() -> Any:
         await gone.wait()
@@ -119,7 +121,7 @@ async def opened(client: Client, target: str = "/v1/stream", **headers: str) -> 
 
     task = asyncio.create_task(client.connect(target, headers, receive, stream.send))
     try:
-        opening = asyncio.create_task(stream.until(lambda: stream.status and (stream.body or stream.ended)))
+        opening = asyncio.create_task(stream.wait_until(lambda: stream.status and (stream.body or stream.ended)))
         await asyncio.wait((opening, task), return_when=asyncio.FIRST_COMPLETED)
         await opening
         yield stream

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from entrypoints.http import logs
+from tests.http.application import ApplicationHarness, create_settings, run_application
 from tests.http.client import Client
-from tests.http.fakes import World, running, settings
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture(autouse=True)
-def logged_at_info() -> Iterator[None]:
+def log_at_info() -> Iterator[None]:
     before = logs.ACCESS_LOG.level
     logs.ACCESS_LOG.setLevel(logging.INFO)
     yield
@@ -23,8 +23,8 @@ def logged_at_info() -> Iterator[None]:
 
 
 async def test_a_line_for_each_request(capsys: pytest.CaptureFixture[str]) -> None:
-    async with running() as world:
-        client = Client(world.app, None)
+    async with run_application() as application:
+        client = Client(application.app, None)
         for path in ("/v1/sources/src_secret?q=what-i-look-for", "/healthz", "/docs", "/console/links/token-of-a-link"):
             await client.get(path)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if '"joinery.access"' in line]
@@ -35,7 +35,7 @@ async def test_a_line_for_each_request(capsys: pytest.CaptureFixture[str]) -> No
     assert not [word for word in ("src_secret", "what-i-look-for", "token-of-a-link") if word in whole]
 
 
-class LateSchema:
+class OutdatedSchema:
     """A schema that lacks a migration."""
 
     incompatibility = "The database lacks migrations."
@@ -48,29 +48,29 @@ class LateSchema:
 
 
 async def test_refused_hosts_and_schemas_are_logged_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    async with running(schema=LateSchema()) as world:
-        client = Client(world.app, None, "127.0.0.1")
+    async with run_application(schema=OutdatedSchema()) as application:
+        client = Client(application.app, None, "127.0.0.1")
         refused = [await client.get("/v1/products", host="a b"), await client.get("/v1/products")]
         counted = (await client.get("/metrics")).body.decode()
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if '"joinery.access"' in line]
     assert [(line["status"], line["route"]) for line in lines] == [(400, "unknown"), (503, "unknown")]
-    assert [line["request_id"] for line in lines] == [answer.headers["request-id"] for answer in refused]
+    assert [line["request_id"] for line in lines] == [response.headers["request-id"] for response in refused]
     assert all(f'route="unknown",status="{status}"' in counted for status in (400, 503))
 
 
 async def test_none_where_they_are_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
-    async with running(settings=settings(access_log=False)) as world:
-        await Client(world.app, None).get("/v1/sources")
+    async with run_application(settings=create_settings(access_log=False)) as application:
+        await Client(application.app, None).get("/v1/sources")
     assert '"joinery.access"' not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("target", ["", "?x", "http://[/", "http://a]/v1/status", "v1/status"])
-async def test_targets_that_are_no_path_are_refused(world: World, target: str) -> None:
+async def test_targets_that_are_no_path_are_refused(application: ApplicationHarness, target: str) -> None:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": target, "query_string": b"", "headers": []}
-    await world.app.asgi_app(scope, None, send)
+    await application.app.asgi_app(scope, None, send)
     assert (sent[0]["status"], json.loads(sent[1]["body"])["code"]) == (400, "invalid_request")

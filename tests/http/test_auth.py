@@ -12,47 +12,47 @@ from domain.access.ports import KeyStore
 from domain.access.usecases import generate_api_key, parse_scopes
 from domain.kernel.errors import InvalidRequest, Unavailable
 from entrypoints.http.credentials import CredentialBatchLoader
-from tests.http import toys
+from tests.http import example_area
+from tests.http.application import BASE, ApplicationHarness, create_settings, run_application
 from tests.http.client import Client
-from tests.http.fakes import BASE, World, running, settings
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
 
 
-async def _revoked(world: World) -> str:
-    key, secret = await world.key(world.orgs["Fjord"])
-    from tests.http.fakes import OPERATOR
+async def _create_revoked_secret(application: ApplicationHarness) -> str:
+    key, secret = await application.create_key(application.orgs["Fjord"])
+    from tests.http.application import OPERATOR
 
-    async with world.uow.begin(key.tenant, OPERATOR) as tx:
+    async with application.uow.begin(key.tenant, OPERATOR) as tx:
         assert await tx[KeyStore].revoke(key.id)
     return secret
 
 
-async def test_every_401_is_alike(world: World) -> None:
-    fjord = world.orgs["Fjord"]
-    _, expired = await world.key(fjord, expires_at=world.clock.now() - timedelta(seconds=1))
-    _, elsewhere = await world.key(fjord, networks=("192.0.2.0/24",))
-    _, good = await world.key(fjord)
+async def test_every_401_is_alike(application: ApplicationHarness) -> None:
+    fjord = application.orgs["Fjord"]
+    _, expired = await application.create_key(fjord, expires_at=application.clock.now() - timedelta(seconds=1))
+    _, elsewhere = await application.create_key(fjord, networks=("192.0.2.0/24",))
+    _, good = await application.create_key(fjord)
     unknown = generate_api_key(True, False)
     secrets = {
         "unknown": unknown,
         "malformed": "nonsense",
         "mistyped": good[:-1] + ("0" if good[-1] != "0" else "1"),
         "expired": expired,
-        "revoked": await _revoked(world),
+        "revoked": await _create_revoked_secret(application),
         "outside": elsewhere,
         "non-ascii": "\xe4",
     }
     seen = set()
     same = {"request-id": "req_0000000000000000000001"}
     for secret in secrets.values():
-        answer = await world.bare_client(secret).send("GET", "/v1/things", headers=same)
-        seen.add((answer.status, answer.body, tuple(sorted(answer.headers.items()))))
+        response = await application.build_client(secret).send("GET", "/v1/things", headers=same)
+        seen.add((response.status, response.body, tuple(sorted(response.headers.items()))))
     for header in ("", "Bearer", "Bearer ", f"Basic {good}", good, f"Bearer {good}, Bearer {good}"):
-        answer = await world.bare_client().send("GET", "/v1/things", headers=same | {"authorization": header})
-        seen.add((answer.status, answer.body, tuple(sorted(answer.headers.items()))))
-    none = await world.bare_client().send("GET", "/v1/things", headers=same)
+        response = await application.build_client().send("GET", "/v1/things", headers=same | {"authorization": header})
+        seen.add((response.status, response.body, tuple(sorted(response.headers.items()))))
+    none = await application.build_client().send("GET", "/v1/things", headers=same)
     seen.add((none.status, none.body, tuple(sorted(none.headers.items()))))
     assert len(seen) == 1
     assert none.status == 401
@@ -61,17 +61,17 @@ async def test_every_401_is_alike(world: World) -> None:
     assert "ratelimit" not in none.headers
 
 
-async def test_a_401_explains_how_to_send_a_credential(world: World) -> None:
-    detail = (await world.bare_client().get("/v1/things")).json()["detail"]
+async def test_a_401_explains_how_to_send_a_credential(application: ApplicationHarness) -> None:
+    detail = (await application.build_client().get("/v1/things")).json()["detail"]
     assert "Authorization: Bearer <credential>" in detail and "svc_test_" in detail
 
 
-async def test_the_challenge_points_at_what_is_there(world: World) -> None:
-    challenge = (await world.bare_client().get("/v1/things")).headers["www-authenticate"]
+async def test_the_challenge_points_at_what_is_there(application: ApplicationHarness) -> None:
+    challenge = (await application.build_client().get("/v1/things")).headers["www-authenticate"]
     address = challenge.partition('resource_metadata="')[2].rstrip('"')
-    answer = await world.bare_client().get(address.removeprefix(BASE))
-    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.json() == {
+    response = await application.build_client().get(address.removeprefix(BASE))
+    assert (response.status, response.headers["content-type"]) == (200, "application/json")
+    assert response.json() == {
         "resource": BASE,
         "authorization_servers": [BASE],
         "scopes_supported": sorted(SCOPES),
@@ -79,32 +79,32 @@ async def test_the_challenge_points_at_what_is_there(world: World) -> None:
         "bearer_methods_supported": ["header"],
         "resource_documentation": f"{BASE}/docs/guides/oauth",
     }
-    assert (await world.bare_client().send("HEAD", address.removeprefix(BASE))).body == b""
-    assert (await world.bare_client().send("POST", address.removeprefix(BASE), body=b"")).status == 405
+    assert (await application.build_client().send("HEAD", address.removeprefix(BASE))).body == b""
+    assert (await application.build_client().send("POST", address.removeprefix(BASE), body=b"")).status == 405
 
 
-async def test_the_scheme_ignores_case(world: World) -> None:
-    _, secret = await world.key(world.orgs["Fjord"])
-    assert (await world.bare_client().get("/v1/things", authorization=f"bearer {secret}")).status == 200
+async def test_the_scheme_ignores_case(application: ApplicationHarness) -> None:
+    _, secret = await application.create_key(application.orgs["Fjord"])
+    assert (await application.build_client().get("/v1/things", authorization=f"bearer {secret}")).status == 200
 
 
-async def test_address_policies(world: World) -> None:
-    _, secret = await world.key(world.orgs["Fjord"], networks=("203.0.113.0/24", "2001:db8::/32"))
+async def test_address_policies(application: ApplicationHarness) -> None:
+    _, secret = await application.create_key(application.orgs["Fjord"], networks=("203.0.113.0/24", "2001:db8::/32"))
     for address, status in (
         ("203.0.113.9", 200),
         ("2001:db8::1", 200),
         ("::ffff:203.0.113.9", 200),
         ("198.51.100.1", 401),
     ):
-        assert (await Client(world.app, secret, address).get("/v1/things")).status == status
-    spoofed = await Client(world.app, secret, "198.51.100.1").get("/v1/things", x_forwarded_for="203.0.113.9")
+        assert (await Client(application.app, secret, address).get("/v1/things")).status == status
+    spoofed = await Client(application.app, secret, "198.51.100.1").get("/v1/things", x_forwarded_for="203.0.113.9")
     assert spoofed.status == 401
 
 
 async def test_trusted_proxies() -> None:
-    async with running(settings=settings(trusted_proxies=frozenset({"10.0.0.0/8"}))) as world:
-        _, secret = await world.key(world.orgs["Fjord"], networks=("203.0.113.0/24",))
-        behind = Client(world.app, secret, "10.0.0.1")
+    async with run_application(settings=create_settings(trusted_proxies=frozenset({"10.0.0.0/8"}))) as application:
+        _, secret = await application.create_key(application.orgs["Fjord"], networks=("203.0.113.0/24",))
+        behind = Client(application.app, secret, "10.0.0.1")
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9")).status == 200
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, 10.1.1.1")).status == 200
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, 198.51.100.1")).status == 401
@@ -112,15 +112,17 @@ async def test_trusted_proxies() -> None:
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, unknown")).status == 401
 
 
-async def test_credentials_are_looked_up_once_in_half_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = await world.client()
+async def test_credentials_are_looked_up_once_in_half_a_second(
+    application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await application.create_client()
     for _ in range(5):
         assert (await client.get("/v1/things")).status == 200
-    assert world.credentials.looked == 1
-    unknown = world.bare_client(generate_api_key(True, False))
+    assert application.credentials.lookups == 1
+    unknown = application.build_client(generate_api_key(True, False))
     for _ in range(5):
         assert (await unknown.get("/v1/things")).status == 401
-    assert world.credentials.looked == 2
+    assert application.credentials.lookups == 2
 
 
 async def test_the_cache_is_bounded_and_loads_each_key_once() -> None:
@@ -131,10 +133,10 @@ async def test_the_cache_is_bounded_and_loads_each_key_once() -> None:
 
     now, lookups = [0.0], []
 
-    async def find(answer: str | None) -> str | None:
-        lookups.append(answer)
+    async def find(response: str | None) -> str | None:
+        lookups.append(response)
         await asyncio.sleep(0)
-        return answer
+        return response
 
     known: TtlCache[str] = TtlCache(lambda: now[0])
     assert await asyncio.gather(*(known.get_or_find(b"a", lambda: find("x")) for _ in range(9))) == ["x"] * 9
@@ -165,43 +167,43 @@ async def test_failures_are_not_remembered() -> None:
     assert await known.get_or_find(b"a", find) == "x"
 
 
-async def test_revocation_acts_within_a_second(world: World) -> None:
+async def test_revocation_acts_within_a_second(application: ApplicationHarness) -> None:
     import asyncio
 
-    from tests.http.fakes import OPERATOR
+    from tests.http.application import OPERATOR
 
-    key, secret = await world.key(world.orgs["Fjord"])
-    client = Client(world.app, secret)
+    key, secret = await application.create_key(application.orgs["Fjord"])
+    client = Client(application.app, secret)
     assert (await client.get("/v1/things")).status == 200
-    async with world.uow.begin(key.tenant, OPERATOR) as tx:
+    async with application.uow.begin(key.tenant, OPERATOR) as tx:
         await tx[KeyStore].revoke(key.id)
     await asyncio.sleep(0.55)
     assert (await client.get("/v1/things")).status == 401
 
 
-async def test_expiry_acts_at_once(world: World) -> None:
-    client = await world.client(expires_at=world.clock.now() + timedelta(seconds=10))
+async def test_expiry_acts_at_once(application: ApplicationHarness) -> None:
+    client = await application.create_client(expires_at=application.clock.now() + timedelta(seconds=10))
     assert (await client.get("/v1/things")).status == 200
-    world.clock.advance(timedelta(seconds=10))
+    application.clock.advance(timedelta(seconds=10))
     assert (await client.get("/v1/things")).status == 401
 
 
-async def test_keys(world: World) -> None:
-    key, secret = await world.key(
-        world.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"})
+async def test_keys(application: ApplicationHarness) -> None:
+    key, secret = await application.create_key(
+        application.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"})
     )
     assert secret.startswith("svc_rk_test_")
     assert is_well_formed_secret(secret, KEY_PREFIXES.values())
     assert secret.endswith(compute_checksum(secret[:-6]))
-    assert secret not in repr(world.database.fetch_contents())
+    assert secret not in repr(application.database.fetch_contents())
     assert key.last4 == secret[-4:]
     assert parse_scopes(["all"]) >= {"products:read", "billing:write"}
     with pytest.raises(InvalidRequest):
-        await world.key(world.orgs["Fjord"], scopes=frozenset({"nonsense:read"}))
+        await application.create_key(application.orgs["Fjord"], scopes=frozenset({"nonsense:read"}))
 
 
-async def test_a_key_never_holds_more_than_its_role(world: World) -> None:
-    viewer = await world.client(role="viewer")
+async def test_a_key_never_holds_more_than_its_role(application: ApplicationHarness) -> None:
+    viewer = await application.create_client(role="viewer")
     assert (await viewer.get("/v1/things")).status == 200
     assert (await viewer.post("/v1/things", {"name": "oak"})).code == "permission_denied"
 
@@ -217,27 +219,30 @@ async def test_a_key_never_holds_more_than_its_role(world: World) -> None:
         (True, "", 400),
     ],
 )
-async def test_modes_of_keys(world: World, livemode: bool, named: str, status: int) -> None:
-    answer = await (await world.client(livemode=livemode)).get("/v1/things", service_mode=named)
-    assert answer.status == status
+async def test_modes_of_keys(application: ApplicationHarness, livemode: bool, named: str, status: int) -> None:
+    response = await (await application.create_client(livemode=livemode)).get("/v1/things", service_mode=named)
+    assert response.status == status
     if status == 400:
-        assert answer.faults == {("header.Service-Mode", "invalid_value")}
+        assert response.faults == {("header.Service-Mode", "invalid_value")}
 
 
-async def test_a_token_chooses_its_mode(world: World) -> None:
-    key, secret = await world.key(world.orgs["Fjord"])
-    world.credentials.changed[key.id] = {"has_fixed_mode": False}
-    client, thing = Client(world.app, secret), toys.keep(world.orgs["Fjord"].id, livemode=False)
+async def test_a_token_chooses_its_mode(application: ApplicationHarness) -> None:
+    key, secret = await application.create_key(application.orgs["Fjord"])
+    application.credentials.changed[key.id] = {"has_fixed_mode": False}
+    client, thing = (
+        Client(application.app, secret),
+        example_area.add_thing(application.orgs["Fjord"].id, livemode=False),
+    )
     assert (await client.get(f"/v1/things/{thing.id}")).status == 404
     assert (await client.get(f"/v1/things/{thing.id}", service_mode="test")).status == 200
 
 
-async def test_the_mode_is_read_only_after_the_credential(world: World) -> None:
-    assert (await world.bare_client("nonsense").get("/v1/things", service_mode="nonsense")).status == 401
+async def test_the_mode_is_read_only_after_the_credential(application: ApplicationHarness) -> None:
+    assert (await application.build_client("nonsense").get("/v1/things", service_mode="nonsense")).status == 401
 
 
-async def test_versions(world: World) -> None:
-    client = await world.client()
+async def test_versions(application: ApplicationHarness) -> None:
+    client = await application.create_client()
     assert (await client.get("/v1/things", service_version="2026-10-01")).headers["service-version"] == "2026-10-01"
     import asyncio
 
@@ -246,56 +251,56 @@ async def test_versions(world: World) -> None:
     assert (await client.get("/v1/things", service_version="2026-10-04")).headers["service-version"] == "2026-10-04"
     refused = await client.get("/v1/things", service_version="2025-01-01")
     assert refused.faults == {("header.Service-Version", "invalid_value")}
-    other = await world.client("Oak")
+    other = await application.create_client("Oak")
     assert (await other.get("/v1/things")).headers["service-version"] == "2026-10-04"
 
 
-async def test_who_scope_feature(world: World) -> None:
-    key, secret = await world.key(world.orgs["Fjord"])
-    client = Client(world.app, secret)
+async def test_who_scope_feature(application: ApplicationHarness) -> None:
+    key, secret = await application.create_key(application.orgs["Fjord"])
+    client = Client(application.app, secret)
     for path in ("owner", "person", "session"):
         assert (await client.post(f"/v1/{path}")).code == "permission_denied"
-    world.credentials.changed[key.id] = {"is_personal_token": True}
-    again = await world.key(world.orgs["Fjord"])
-    world.credentials.changed[again[0].id] = {"is_personal_token": True}
-    person = Client(world.app, again[1])
+    application.credentials.changed[key.id] = {"is_personal_token": True}
+    again = await application.create_key(application.orgs["Fjord"])
+    application.credentials.changed[again[0].id] = {"is_personal_token": True}
+    person = Client(application.app, again[1])
     assert (await person.post("/v1/owner")).status == 200
     assert (await person.post("/v1/person")).status == 200
     assert (await person.post("/v1/session")).status == 403
-    admin = await world.key(world.orgs["Fjord"], role="admin")
-    world.credentials.changed[admin[0].id] = {"is_personal_token": True, "role": "admin"}
-    assert (await Client(world.app, admin[1]).post("/v1/owner")).status == 403
+    admin = await application.create_key(application.orgs["Fjord"], role="admin")
+    application.credentials.changed[admin[0].id] = {"is_personal_token": True, "role": "admin"}
+    assert (await Client(application.app, admin[1]).post("/v1/owner")).status == 403
 
 
-async def test_feature_follows_scope(world: World) -> None:
-    assert (await (await world.client(scopes=frozenset())).post("/v1/bulk")).code == "permission_denied"
-    assert (await (await world.client()).post("/v1/bulk")).code == "feature_unavailable"
-    assert (await (await world.client("Elm")).post("/v1/bulk")).status == 200
+async def test_feature_follows_scope(application: ApplicationHarness) -> None:
+    assert (await (await application.create_client(scopes=frozenset())).post("/v1/bulk")).code == "permission_denied"
+    assert (await (await application.create_client()).post("/v1/bulk")).code == "feature_unavailable"
+    assert (await (await application.create_client("Elm")).post("/v1/bulk")).status == 200
 
 
-def _guessed(count: int) -> list[str]:
+def _generate_secrets(count: int) -> list[str]:
     """Keys of the right form that nobody has."""
     return [generate_api_key(True, False) for _ in range(count)]
 
 
-async def test_guessed_keys_are_looked_up_together(world: World) -> None:
+async def test_guessed_keys_are_looked_up_together(application: ApplicationHarness) -> None:
     """Three hundred at once cost a few statements, and everybody else goes on meanwhile."""
-    known, statements = await world.client(), world.credentials.looked
+    known, statements = await application.create_client(), application.credentials.lookups
     assert (await known.get("/v1/things")).status == 200
-    guessing = [Client(world.app, text).get("/v1/things") for text in _guessed(300)]
-    answers = await asyncio.gather(*guessing, *[known.get("/v1/things") for _ in range(20)])
-    assert [answer.status for answer in answers] == [401] * 300 + [200] * 20
-    assert world.credentials.looked - statements <= 6
+    guessing = [Client(application.app, text).get("/v1/things") for text in _generate_secrets(300)]
+    responses = await asyncio.gather(*guessing, *[known.get("/v1/things") for _ in range(20)])
+    assert [response.status for response in responses] == [401] * 300 + [200] * 20
+    assert application.credentials.lookups - statements <= 6
 
 
-async def test_a_key_just_made_works_while_others_are_guessed(world: World) -> None:
+async def test_a_key_just_made_works_while_others_are_guessed(application: ApplicationHarness) -> None:
     async def guess() -> None:
-        for text in _guessed(400):
-            assert (await Client(world.app, text).get("/v1/things")).status == 401
+        for text in _generate_secrets(400):
+            assert (await Client(application.app, text).get("/v1/things")).status == 401
 
     guessing = [asyncio.create_task(guess()) for _ in range(3)]
     for _ in range(5):
-        assert (await (await world.client()).get("/v1/things")).status == 200
+        assert (await (await application.create_client()).get("/v1/things")).status == 200
     for task in guessing:
         task.cancel()
     await asyncio.gather(*guessing, return_exceptions=True)

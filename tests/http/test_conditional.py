@@ -4,15 +4,15 @@ import pytest
 
 from domain.kernel.errors import InvalidRequest
 from entrypoints.http.checks import UNMATCHABLE_VERSIONS, parse_if_match
-from tests.http import toys
+from tests.http import example_area
+from tests.http.application import ApplicationHarness
 from tests.http.client import Client
-from tests.http.fakes import World
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_etags(world: World, client: Client) -> None:
-    thing = toys.keep(world.orgs["Fjord"].id)
+async def test_etags(application: ApplicationHarness, client: Client) -> None:
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
     one = await client.get(f"/v1/things/{thing.id}")
     assert one.headers["etag"].startswith('"1-')
     assert (await client.get(f"/v1/things/{thing.id}")).headers["etag"] == one.headers["etag"]
@@ -20,28 +20,28 @@ async def test_etags(world: World, client: Client) -> None:
     assert (await client.get(f"/v1/things/{thing.id}")).headers["etag"] != one.headers["etag"]
     listed = (await client.get("/v1/things")).headers["etag"]
     assert "-" not in listed
-    toys.DOINGS["etag"] = "abc"
+    example_area.BEHAVIOUR["etag"] = "abc"
     assert (await client.get("/v1/things/special")).headers["etag"] == '"abc"'
 
 
-async def test_not_modified(world: World, client: Client) -> None:
-    path = f"/v1/things/{toys.keep(world.orgs['Fjord'].id).id}"
+async def test_not_modified(application: ApplicationHarness, client: Client) -> None:
+    path = f"/v1/things/{example_area.add_thing(application.orgs['Fjord'].id).id}"
     etag = (await client.get(path)).headers["etag"]
     for held in (etag, f"W/{etag}", f'"other", {etag}', f'"a,b",W/{etag} , "c"', "*"):
-        answer = await client.get(path, if_none_match=held)
-        assert (answer.status, answer.body) == (304, b"")
-        assert answer.headers["etag"] == etag
-        assert answer.headers["vary"] == "Authorization, Service-Version, Service-Mode, Accept-Encoding"
-        assert answer.headers["cache-control"] == "private, no-cache"
-        assert answer.headers["ratelimit"]
-        assert answer.headers["request-id"]
-        assert "content-type" not in answer.headers
+        response = await client.get(path, if_none_match=held)
+        assert (response.status, response.body) == (304, b"")
+        assert response.headers["etag"] == etag
+        assert response.headers["vary"] == "Authorization, Service-Version, Service-Mode, Accept-Encoding"
+        assert response.headers["cache-control"] == "private, no-cache"
+        assert response.headers["ratelimit"]
+        assert response.headers["request-id"]
+        assert "content-type" not in response.headers
     for held in ('"other"', etag[:-1], etag.strip('"'), "nonsense", ""):
         assert (await client.get(path, if_none_match=held)).status == 200
 
 
-async def test_head(world: World, client: Client) -> None:
-    path = f"/v1/things/{toys.keep(world.orgs['Fjord'].id).id}"
+async def test_head(application: ApplicationHarness, client: Client) -> None:
+    path = f"/v1/things/{example_area.add_thing(application.orgs['Fjord'].id).id}"
     get, head = await client.get(path), await client.send("HEAD", path)
     assert head.body == b""
     changing = {"request-id": "", "ratelimit": ""}
@@ -73,28 +73,28 @@ async def test_head(world: World, client: Client) -> None:
         (", ".join(['"7-x"'] * 9), 400),
     ],
 )
-async def test_if_match(world: World, client: Client, header: str, status: int) -> None:
-    thing = toys.keep(world.orgs["Fjord"].id)
-    answer = await client.send_json("PATCH", f"/v1/things/{thing.id}", {"name": "elm"}, if_match=header)
-    assert answer.status == status
+async def test_if_match(application: ApplicationHarness, client: Client, header: str, status: int) -> None:
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
+    response = await client.send_json("PATCH", f"/v1/things/{thing.id}", {"name": "elm"}, if_match=header)
+    assert response.status == status
     assert thing.version == (2 if status == 200 else 1)
     if status == 200:
-        assert answer.headers["etag"].startswith('"2-')
+        assert response.headers["etag"].startswith('"2-')
     if status == 412:
-        assert answer.code == "precondition_failed"
-        assert "1" in answer.json()["detail"]
+        assert response.code == "precondition_failed"
+        assert "1" in response.json()["detail"]
     if status == 400:
-        assert {field for field, _ in answer.faults} == {"header.If-Match"}
+        assert {field for field, _ in response.faults} == {"header.If-Match"}
 
 
 async def test_missing_resources_come_first(client: Client) -> None:
     for path in ("/v1/things/nonsense", "/v1/things/src_0000000000000000000000"):
-        answer = await client.send_json("PATCH", path, {"name": "a"}, if_match='"1-x"')
-        assert answer.code == "not_found"
+        response = await client.send_json("PATCH", path, {"name": "a"}, if_match='"1-x"')
+        assert response.code == "not_found"
 
 
-async def test_the_etag_of_a_change_serves_for_the_next(world: World, client: Client) -> None:
-    path = f"/v1/things/{toys.keep(world.orgs['Fjord'].id).id}"
+async def test_the_etag_of_a_change_serves_for_the_next(application: ApplicationHarness, client: Client) -> None:
+    path = f"/v1/things/{example_area.add_thing(application.orgs['Fjord'].id).id}"
     first = await client.send_json("PATCH", path, {"name": "elm"}, if_match=(await client.get(path)).headers["etag"])
     assert first.headers["etag"] == (await client.get(path)).headers["etag"]
     assert (await client.send_json("PATCH", path, {"name": "ash"}, if_match=first.headers["etag"])).status == 200

@@ -11,8 +11,8 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.ports import AppStore
 from domain.oauth.usecases.oauth_consents import OAuthConsentService
 from entrypoints.console.rendering import LABELS
-from tests.http.browser import Browser, Page
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
+from tests.http.browser import BrowserPage, ConsoleBrowser
 
 pytestmark = pytest.mark.asyncio
 APPS = "/console/developers/apps"
@@ -24,12 +24,12 @@ WEB = {
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        yield application
 
 
-async def _made(browser: Browser, **fields: str) -> tuple[Page, str, str]:
+async def _create_app(browser: ConsoleBrowser, **fields: str) -> tuple[BrowserPage, str, str]:
     """A new app: the page, the app's id, its secret."""
     page = await browser.submit(await browser.get(f"{APPS}/new"), f"{APPS}/new", **WEB | fields)
     id_ = re.search(rf"{APPS}/(app_\w+)", page.text)
@@ -37,10 +37,10 @@ async def _made(browser: Browser, **fields: str) -> tuple[Page, str, str]:
     return page, id_[1] if id_ else "", secret[0] if secret else ""
 
 
-async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
-    browser = await world.browser(role="admin")
+async def test_an_app_is_made_changed_and_deleted(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="admin")
     assert "No apps yet" in (await browser.get(APPS)).text
-    page, id_, secret = await _made(browser)
+    page, id_, secret = await _create_app(browser)
     place = f"{APPS}/{id_}"
     shown = await browser.get(place)
     assert page.status == 201 and secret and secret not in shown.text and secret[-4:] in shown.text
@@ -57,7 +57,7 @@ async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
     rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate")
     assert "svc_client_" in rotated.text and secret not in rotated.text
     assert (await browser.post(f"{place}/delete")).status == 403, "without the form's token"
-    outsider = await world.browser("Oak")
+    outsider = await application.open_browser("Oak")
     for below in ("", "/rotate", "/delete"):
         assert (await outsider.get(place + below)).status == 404
         assert (await outsider.submit(await outsider.get("/console"), place + below, **sent)).status == 404
@@ -65,34 +65,38 @@ async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
     assert "App Other deleted" in gone.text and id_ not in gone.text
 
 
-async def test_public_and_machine_apps(world: World) -> None:
-    browser = await world.browser()
-    page, _, secret = await _made(browser, kind="native", redirect_uris="com.shop.app:/back")
+async def test_public_and_machine_apps(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
+    page, _, secret = await _create_app(browser, kind="native", redirect_uris="com.shop.app:/back")
     assert page.status == 201 and not secret and "public app" in page.text
-    page, id_, secret = await _made(browser, kind="machine", redirect_uris="")
+    page, id_, secret = await _create_app(browser, kind="machine", redirect_uris="")
     assert secret and "Redirect URIs" not in (await browser.get(f"{APPS}/{id_}")).text
-    page, none, _ = await _made(browser, redirect_uris="", scopes="")
+    page, none, _ = await _create_app(browser, redirect_uris="", scopes="")
     assert page.status == 400 and not none
 
 
-async def test_only_managers_make_apps(world: World) -> None:
-    _, id_, _ = await _made(await world.browser())
-    developer = await world.browser(role="developer")
+async def test_only_managers_make_apps(application: ApplicationHarness) -> None:
+    _, id_, _ = await _create_app(await application.open_browser())
+    developer = await application.open_browser(role="developer")
     assert id_ in (await developer.get(APPS)).text and f"{APPS}/new" not in (await developer.get(APPS)).text
-    page, none, _ = await _made(developer)
+    page, none, _ = await _create_app(developer)
     assert page.status == 403 and not none
     form = await developer.get(f"{APPS}/{id_}")
     assert (await developer.submit(form, f"{APPS}/{id_}", **WEB)).status == 403
     for below in ("rotate", "delete"):
         assert (await developer.submit(form, f"{APPS}/{id_}/{below}")).status == 403
-    assert (await (await world.browser(role="billing")).get(APPS)).status == 403
+    assert (await (await application.open_browser(role="billing")).get(APPS)).status == 403
 
 
-async def test_grants_are_listed_and_revoked(world: World) -> None:
-    owner, viewer, other = await world.browser(), await world.browser(role="viewer"), await world.browser(role="viewer")
-    _, id_, _ = await _made(owner)
-    user, org = viewer.user.id, world.orgs["Fjord"].id
-    async with world.uow.begin(Tenant(org, True), AuditContext(Actor("user", user), "tests")) as tx:
+async def test_grants_are_listed_and_revoked(application: ApplicationHarness) -> None:
+    owner, viewer, other = (
+        await application.open_browser(),
+        await application.open_browser(role="viewer"),
+        await application.open_browser(role="viewer"),
+    )
+    _, id_, _ = await _create_app(owner)
+    user, org = viewer.user.id, application.orgs["Fjord"].id
+    async with application.uow.begin(Tenant(org, True), AuditContext(Actor("user", user), "tests")) as tx:
         app = await tx[AppStore].get(id_)
         grant = await OAuthConsentService.ensure_consent(tx, app, user, frozenset({"products:read"}))
     place = f"{APPS}/grants/{grant.id}/revoke"

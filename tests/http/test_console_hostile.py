@@ -13,33 +13,33 @@ from entrypoints.console.context import ConsolePage
 from entrypoints.console.pages import PAGES
 from entrypoints.console.request import FormData, convert_to_utc, parse_whole_number
 from entrypoints.console.source_forms import read_settings_form
-from tests.http.browser import Browser, Page
-from tests.http.fakes import World, running
-from tests.http.sources import shop
+from tests.http.application import ApplicationHarness, run_application
+from tests.http.browser import BrowserPage, ConsoleBrowser
+from tests.http.sources import open_source_harness
 
 pytestmark = pytest.mark.asyncio
 _FOREIGN = {"types": "all", "operation": "catalogue.list_products"}
-_ANYBODYS = {"/console/sign-out", "/console/switch", "/console/theme"}
+_UNRESTRICTED = {"/console/sign-out", "/console/switch", "/console/theme"}
 LONG = "9" * 5000
 NUMBERS = ("abc", "-1", LONG, "³", "1e900000", "NaN", "Infinity", "[" * 5000)
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        yield application
 
 
-async def _send(browser: Browser, target: str, **fields: str) -> Page:
+async def _send(browser: ConsoleBrowser, target: str, **fields: str) -> BrowserPage:
     return await browser.submit(await browser.get("/console/account"), target, **fields)
 
 
 async def test_invalid_numbers_are_no_server_error() -> None:
-    async with shop() as made:
-        await _try_numbers(await made.world.browser(role="owner"))
+    async with open_source_harness() as harness:
+        await _try_numbers(await harness.application.open_browser(role="owner"))
 
 
-async def _try_numbers(browser: Browser) -> None:
+async def _try_numbers(browser: ConsoleBrowser) -> None:
     made = await _send(browser, "/console/sources/new/push", name="Shop", currency="usd")
     source = (made.header("location") or "").rpartition("/")[2]
     for text in NUMBERS:
@@ -68,27 +68,27 @@ async def test_a_numeric_setting_is_parsed_or_kept_as_text() -> None:
         assert read_settings_form(schema, FormData([("config.page_size", text)]), {}) == {"page_size": value}
 
 
-async def test_the_last_day_there_is_has_no_day_after(world: World) -> None:
-    browser = await world.browser(role="owner")
+async def test_the_last_day_there_is_has_no_day_after(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="owner")
     for place in ("/console/organisation/audit?until=9999-12-31", "/console/organisation/audit?since=0001-01-01"):
         assert (await browser.get(place)).status < 500
     assert convert_to_utc("0001-01-01T00:00:00+14:00") == "0001-01-01T00:00:00+14:00"
 
 
-async def test_a_key_without_expiry_is_requested_explicitly(world: World) -> None:
-    browser = await world.browser(role="owner")
+async def test_a_key_without_expiry_is_requested_explicitly(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="owner")
     for text in (LONG, "-1", "soon", "³"):
         sent = await _send(browser, "/console/developers/keys/new", name="k", scope_selection="all", expires=text)
         assert sent.status not in (201, 500), text[:5]
 
 
-async def test_an_unknown_passkey_is_no_server_error(world: World) -> None:
-    anonymous = Browser(world.app)
+async def test_an_unknown_passkey_is_no_server_error(application: ApplicationHarness) -> None:
+    anonymous = ConsoleBrowser(application.app)
     page = await anonymous.get("/console/sign-in")
     async with asyncio.timeout(20):
-        for answer in ("[" * 15_000, "{}", "null", '{"a":' * 3000):
-            sent: Any = await anonymous.submit(page, "/console/sign-in/passkey", credential=answer, challenge="x")
-            assert sent.status < 500, answer[:5]
+        for response in ("[" * 15_000, "{}", "null", '{"a":' * 3000):
+            sent: Any = await anonymous.submit(page, "/console/sign-in/passkey", credential=response, challenge="x")
+            assert sent.status < 500, response[:5]
 
 
 def _targets() -> list[tuple[str, str, ConsolePage]]:
@@ -103,8 +103,8 @@ def _targets() -> list[tuple[str, str, ConsolePage]]:
     return found
 
 
-async def test_every_form_needs_its_token_and_its_place(world: World) -> None:
-    browser, other = await world.browser(role="owner"), await world.browser("Oak", role="owner")
+async def test_every_form_needs_its_token_and_its_place(application: ApplicationHarness) -> None:
+    browser, other = await application.open_browser(role="owner"), await application.open_browser("Oak", role="owner")
     foreign = await other.get("/console/account")
     own = await browser.get("/console/account")
     for method, target, page in _targets():
@@ -119,12 +119,12 @@ async def test_every_form_needs_its_token_and_its_place(world: World) -> None:
         ]
         assert {one.status for one in refused} <= {400, 403}, (target, [one.status for one in refused])
         if page.audience != "anybody":
-            assert (await Browser(world.app).post(target)).status == 303, target
+            assert (await ConsoleBrowser(application.app).post(target)).status == 303, target
 
 
-async def test_no_page_does_what_the_role_may_not(world: World) -> None:
+async def test_no_page_does_what_the_role_may_not(application: ApplicationHarness) -> None:
     for role in ("viewer", "billing"):
-        browser = await world.browser(role=role)
+        browser = await application.open_browser(role=role)
         own = await browser.get("/console/account")
         for method, target, page in _targets():
             if page.scope is None or page.scope in ROLES[role]:
@@ -133,21 +133,21 @@ async def test_no_page_does_what_the_role_may_not(world: World) -> None:
             assert found.status == 403, (role, method, target, found.status)
 
 
-async def test_a_viewer_is_shown_no_form_that_changes_anything(world: World) -> None:
-    browser = await world.browser(role="viewer")
+async def test_a_viewer_is_shown_no_form_that_changes_anything(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="viewer")
     own = await browser.get("/console/account")
     for method, target, page in _targets():
         if method == "GET" and page.audience == "member" and "<" not in page.path_pattern and "stream" not in target:
             shown = await browser.get(target)
             places = re.findall(r'<form[^>]*method="post"[^>]*action="([^"]*)"', shown.text)
-            assert set(places) <= _ANYBODYS, (target, places)
+            assert set(places) <= _UNRESTRICTED, (target, places)
         if method == "POST" and page.audience == "member" and not target.startswith("/console/developers/reference"):
             sent = await browser.submit(own, target, email="a@b.test", role="viewer")
             assert sent.status in (403, 404, 422), (target, sent.status)
 
 
-async def test_no_page_fails_for_an_unknown_id(world: World) -> None:
-    browser = await world.browser(role="owner")
+async def test_no_page_fails_for_an_unknown_id(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="owner")
     own = await browser.get("/console/account")
     for method, target, page in _targets():
         if "<" not in page.path_pattern.replace("<any(", "") or page.audience != "member" or "reference/" in target:
@@ -156,8 +156,8 @@ async def test_no_page_fails_for_an_unknown_id(world: World) -> None:
         assert found.status in (303, 400, 404, 422), (method, target, found.status)
 
 
-async def test_ids_put_nothing_into_headers_and_lead_nowhere_else(world: World) -> None:
-    browser = await world.browser(role="owner")
+async def test_ids_put_nothing_into_headers_and_lead_nowhere_else(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="owner")
     own = await browser.get("/console/account")
     for text in ("x\r\nSet-Cookie: a=b", "..", "?x=1", "#", "%2e%2e", "\\evil.test", '"><svg onload=x>'):
         for method, target, page in _targets():

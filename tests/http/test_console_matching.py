@@ -11,8 +11,8 @@ import pytest_asyncio
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
 from entrypoints.console.products import mark_differences
-from tests.http.browser import Browser
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
+from tests.http.browser import ConsoleBrowser
 from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
@@ -20,20 +20,20 @@ HOSTILE = '"><script>alert(1)</script>'
 
 
 @dataclass
-class Desk:
+class MatchingConsole:
     """A browser, and three open pairs, newest first."""
 
-    world: World
-    owner: Browser
+    application: ApplicationHarness
+    owner: ConsoleBrowser
     pairs: list[MatchPair]
 
 
 @pytest_asyncio.fixture
-async def desk() -> AsyncIterator[Desk]:
-    async with running() as world:
-        org = world.orgs["Fjord"]
+async def harness() -> AsyncIterator[MatchingConsole]:
+    async with run_application() as application:
+        org = application.orgs["Fjord"]
         tenant = Tenant(org.id, True)
-        shop = MergedCatalogue(world.uow, tenant)
+        shop = MergedCatalogue(application.uow, tenant)
         first, second = (
             await shop.create_source(catalogue=org.get_catalogue_id(True)),
             await shop.create_source(),
@@ -54,12 +54,14 @@ async def desk() -> AsyncIterator[Desk]:
             pairs.append(
                 await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=conflicts)
             )
-            world.clock.set(world.clock.now() + timedelta(seconds=1))
-        yield Desk(world, await world.browser(), sorted(pairs, key=lambda pair: pair.id, reverse=True))
+            application.clock.set(application.clock.now() + timedelta(seconds=1))
+        yield MatchingConsole(
+            application, await application.open_browser(), sorted(pairs, key=lambda pair: pair.id, reverse=True)
+        )
 
 
-async def test_pairs_are_reviewed_one_after_the_other_and_undone(desk: Desk) -> None:
-    owner, (first, second, third) = desk.owner, desk.pairs
+async def test_pairs_are_reviewed_one_after_the_other_and_undone(harness: MatchingConsole) -> None:
+    owner, (first, second, third) = harness.owner, harness.pairs
     start = await owner.get("/console/matching/review")
     assert start.header("location") == f"/console/matching/pairs/{first.id}"
     page = await owner.follow(start)
@@ -80,16 +82,16 @@ async def test_pairs_are_reviewed_one_after_the_other_and_undone(desk: Desk) -> 
         await owner.submit(await owner.follow(dismissed), f"/console/matching/pairs/{second.id}/undo")
     )
     assert "Decision undone" in reopened.text
-    for pair in desk.pairs:
+    for pair in harness.pairs:
         await owner.submit(reopened, f"/console/matching/pairs/{pair.id}/dismiss")
     assert "No matches to review" in (await owner.get("/console/matching/review")).text
     listed = await owner.get("/console/matching?status=dismissed")
-    assert all(pair.id in listed.text for pair in desk.pairs)
+    assert all(pair.id in listed.text for pair in harness.pairs)
 
 
-async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(desk: Desk) -> None:
-    pair = desk.pairs[-1]
-    page = await desk.owner.get(f"/console/matching/pairs/{pair.id}")
+async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(harness: MatchingConsole) -> None:
+    pair = harness.pairs[-1]
+    page = await harness.owner.get(f"/console/matching/pairs/{pair.id}")
     assert "The colours differ." in page.text and "far apart" in page.text and "<mark>" in page.text
     assert "<script>alert" not in page.text and "&lt;script&gt;" in page.text and "javascript:" not in page.text
     assert " https://pictures.example;" in (page.header("content-security-policy") or "")
@@ -97,11 +99,11 @@ async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(desk
     assert list(left) == [("Oak bench", False), ("red", True)] and list(right) == [("oak bench", False), ("blue", True)]
 
 
-async def test_a_merge_shows_what_undoing_it_would_do(desk: Desk) -> None:
-    owner = desk.owner
-    page = await owner.get(f"/console/matching/pairs/{desk.pairs[0].id}")
-    await owner.submit(page, f"/console/matching/pairs/{desk.pairs[0].id}/merge")
-    client = await desk.world.client()
+async def test_a_merge_shows_what_undoing_it_would_do(harness: MatchingConsole) -> None:
+    owner = harness.owner
+    page = await owner.get(f"/console/matching/pairs/{harness.pairs[0].id}")
+    await owner.submit(page, f"/console/matching/pairs/{harness.pairs[0].id}/merge")
+    client = await harness.application.create_client()
     merges: Any = (await client.get("/v1/merges?kind=variant")).json()["data"]
     listed = await owner.get("/console/merges?kind=variant&status=applied")
     assert merges[0]["id"] in listed.text
@@ -113,9 +115,9 @@ async def test_a_merge_shows_what_undoing_it_would_do(desk: Desk) -> None:
     assert (await owner.submit(done, f"/console/merges/{merges[0]['id']}/undo")).status == 409
 
 
-async def test_others_see_nothing_and_viewers_decide_nothing(desk: Desk) -> None:
-    pair = desk.pairs[0]
-    other, viewer = await desk.world.browser("Oak"), await desk.world.browser(role="viewer")
+async def test_others_see_nothing_and_viewers_decide_nothing(harness: MatchingConsole) -> None:
+    pair = harness.pairs[0]
+    other, viewer = await harness.application.open_browser("Oak"), await harness.application.open_browser(role="viewer")
     assert (await other.get(f"/console/matching/pairs/{pair.id}")).status == 404
     form = await other.get("/console/matching")
     assert (await other.submit(form, f"/console/matching/pairs/{pair.id}/merge")).status == 404
@@ -126,17 +128,19 @@ async def test_others_see_nothing_and_viewers_decide_nothing(desk: Desk) -> None
     judge = await viewer.get("/console/judge")
     assert "<form" not in judge.text.partition("<main")[2]
     assert (await viewer.submit(judge, "/console/judge", enabled="true")).status == 403
-    assert (await desk.owner.post(f"/console/matching/pairs/{pair.id}/merge")).status == 403, "without the form's token"
+    assert (await harness.owner.post(f"/console/matching/pairs/{pair.id}/merge")).status == 403, (
+        "without the form's token"
+    )
 
 
-async def test_the_judge_is_set(desk: Desk) -> None:
-    owner = desk.owner
+async def test_the_judge_is_set(harness: MatchingConsole) -> None:
+    owner = harness.owner
     form = await owner.get("/console/judge")
     assert "No language model is configured" in form.text
     fields = {"auto_merge_at": "97.5", "auto_dismiss_at": "90", "daily_budget": "2.50", "model": ""}
     saved = await owner.submit(form, "/console/judge", **fields)
     assert "Saved" in (await owner.follow(saved)).text
-    now = (await (await desk.world.client()).get("/v1/matching/judge-settings")).json()
+    now = (await (await harness.application.create_client()).get("/v1/matching/judge-settings")).json()
     assert (now["auto_merge_at"], now["daily_budget_micros"]) == (0.975, 2_500_000)
     wrong = await owner.submit(form, "/console/judge", **(fields | {"auto_merge_at": "much"}))
     assert wrong.status == 400 and 'value="much"' in wrong.text and 'aria-invalid="true"' in wrong.text

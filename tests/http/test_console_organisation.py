@@ -12,7 +12,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from entrypoints.console.pages.audit import list_differences
 from entrypoints.console.rendering import get_environment
-from tests.http.fakes import OPERATOR, World, running
+from tests.http.application import OPERATOR, ApplicationHarness, run_application
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
@@ -20,13 +20,13 @@ AUDIT = "/console/organisation/audit"
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        yield application
 
 
-async def test_the_audit_log_shows_actors_and_undoes_actions(world: World) -> None:
-    browser, client = await world.browser(person="Ada <b>Moreau"), await world.client()
+async def test_the_audit_log_shows_actors_and_undoes_actions(application: ApplicationHarness) -> None:
+    browser, client = await application.open_browser(person="Ada <b>Moreau"), await application.create_client()
     empty = await browser.get(AUDIT)
     assert empty.status == 200 and "No entries yet" in empty.text
     created = await client.post(
@@ -52,13 +52,13 @@ async def test_the_audit_log_shows_actors_and_undoes_actions(world: World) -> No
     assert (await browser.get(f"{AUDIT}/aud_unknown/undo")).status == 404
 
 
-async def test_who_may_not_read_or_undo_does_not(world: World) -> None:
+async def test_who_may_not_read_or_undo_does_not(application: ApplicationHarness) -> None:
     viewer, editor, other = (
-        await world.browser(role="viewer"),
-        await world.browser(role="editor"),
-        await world.browser("Oak"),
+        await application.open_browser(role="viewer"),
+        await application.open_browser(role="editor"),
+        await application.open_browser("Oak"),
     )
-    client = await world.client()
+    client = await application.create_client()
     await client.post("/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"]})
     entry = (await client.get("/v1/audit-events")).json()["data"][0]["id"]
     assert (await viewer.get(AUDIT)).status == 403
@@ -68,17 +68,17 @@ async def test_who_may_not_read_or_undo_does_not(world: World) -> None:
     assert (await other.get(f"{AUDIT}/{entry}/undo")).status == 404
     assert (
         "Organisation"
-        not in (await (await world.browser(role="billing")).get("/console")).text.split("Audit log")[0][-20:]
+        not in (await (await application.open_browser(role="billing")).get("/console")).text.split("Audit log")[0][-20:]
     )
 
 
-async def test_plan_and_usage(world: World) -> None:
-    page = await (await world.browser("Elm", "billing")).get("/console/organisation/usage")
+async def test_plan_and_usage(application: ApplicationHarness) -> None:
+    page = await (await application.open_browser("Elm", "billing")).get("/console/organisation/usage")
     assert page.status == 200 and "High plan" in page.text and "Webhook deliveries" in page.text
 
 
-async def test_an_export_is_started_and_watched(world: World) -> None:
-    elm, oak = await world.browser("Elm", "owner"), await world.browser("Oak", "viewer")
+async def test_an_export_is_started_and_watched(application: ApplicationHarness) -> None:
+    elm, oak = await application.open_browser("Elm", "owner"), await application.open_browser("Oak", "viewer")
     place = "/console/organisation/exports"
     page = await elm.get(place)
     assert "No exports yet" in page.text
@@ -86,7 +86,7 @@ async def test_an_export_is_started_and_watched(world: World) -> None:
     assert bad.status == 400 and "filters.updated_since" not in bad.text and "f-since-error" in bad.text
     started = await elm.follow(await elm.submit(page, place, kind="products", since="2026-11-01"))
     assert "changed since Nov 1, 2026" in started.text and 'hx-trigger="every 3s"' in started.text
-    async with world.uow.begin(Tenant(world.orgs["Elm"].id, True), OPERATOR) as tx:
+    async with application.uow.begin(Tenant(application.orgs["Elm"].id, True), OPERATOR) as tx:
         await tx[ExportStore].add(builders.export())
     assert (await elm.get(place)).status == 200, "one of everything, which names no day and is not done"
     part = await elm.get(place, hx_request="true", hx_target="exports")
@@ -96,9 +96,9 @@ async def test_an_export_is_started_and_watched(world: World) -> None:
     assert (await oak.post(place, kind="products")).status == 403
 
 
-async def test_settings_are_changed_by_managers_and_audited(world: World) -> None:
+async def test_settings_are_changed_by_managers_and_audited(application: ApplicationHarness) -> None:
     place = "/console/organisation/settings"
-    admin, editor = await world.browser(role="admin"), await world.browser(role="editor")
+    admin, editor = await application.open_browser(role="admin"), await application.open_browser(role="editor")
     page = await admin.get(place)
     saved = await admin.follow(await admin.submit(page, place, name="  Fjord   & Søn ", api_version="2026-10-01"))
     assert "Settings saved" in saved.text and 'value="Fjord &amp; Søn"' in saved.text
@@ -111,10 +111,10 @@ async def test_settings_are_changed_by_managers_and_audited(world: World) -> Non
         assert refused.status == 400 and field in refused.text
     assert (await editor.get(place)).status == 200
     assert (await editor.submit(await editor.get("/console"), place, name="Mine", api_version="")).status == 403
-    async with world.uow.begin_reading(Tenant(world.orgs["Fjord"].id, True)) as tx:
+    async with application.uow.begin_reading(Tenant(application.orgs["Fjord"].id, True)) as tx:
         own = await tx[OrgStore].get_organisation()
     assert own.name == "Fjord & Søn" and own.api_version == "2026-10-01"
-    entry = (await (await world.client()).get("/v1/audit-events?action=orgs.change")).json()["data"][0]
+    entry = (await (await application.create_client()).get("/v1/audit-events?action=orgs.change")).json()["data"][0]
     assert entry["before"] == {"name": "Fjord"} and entry["after"]["name"] == "Fjord & Søn"
     assert not entry["undo"]["available"] and entry["undo"]["reason"]
 
@@ -130,8 +130,8 @@ async def test_differences_are_listed_field_by_field() -> None:
     ]
 
 
-async def test_bars_show_whatever_is_more_than_nothing(world: World) -> None:
-    today = world.clock.now().date()
+async def test_bars_show_whatever_is_more_than_nothing(application: ApplicationHarness) -> None:
+    today = application.clock.now().date()
     days = [(today + timedelta(days=n), value) for n, value in enumerate((0, 1, 100_000))]
     drawn = get_environment().globals["day_bars"](days, "Use", str)
     assert re.findall(r'<rect[^>]* height="([^"]+)"', drawn) == ["1.5", "72.0"] and "Nov 21: 1<" in drawn

@@ -12,8 +12,8 @@ from domain.media.ports import MediaStore
 from domain.runs.ports import RunStore
 from entrypoints.console.pages import PAGES
 from entrypoints.console.products import sum_quantities
-from tests.http.fakes import World, running
-from tests.http.sources import shop
+from tests.http.application import ApplicationHarness, run_application
+from tests.http.sources import open_source_harness
 from tests.support import builders
 from tests.support.catalogues import add_image, add_products
 from tests.support.console_seed import HOSTILE, SeededOrganisation, seed_console
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "rect"}
 
 
-class Markup(HTMLParser):
+class MarkupChecker(HTMLParser):
     """Refuses what a page of the console never has."""
 
     def __init__(self) -> None:
@@ -55,20 +55,20 @@ class Markup(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
 
-def well_formed(text: str) -> None:
-    parser = Markup()
+def check_markup(text: str) -> None:
+    parser = MarkupChecker()
     parser.feed(text)
     parser.close()
     assert not parser.open and len(parser.ids) == len(set(parser.ids)), (parser.open, parser.ids)
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        yield application
 
 
-def pages_of(made: SeededOrganisation) -> list[str]:
+def list_paths(made: SeededOrganisation) -> list[str]:
     """Every address that is shown with that."""
     plain = [
         page.path_pattern
@@ -79,13 +79,13 @@ def pages_of(made: SeededOrganisation) -> list[str]:
     return ["/console", *plain, *products, *(f"{place}?part=history" for place in products[:3])]
 
 
-async def test_no_text_breaks_out_of_any_page(world: World) -> None:
-    made = await seed_console(world, HOSTILE)
-    browser = await world.browser(person=HOSTILE[0])
-    for place in pages_of(made):
+async def test_no_text_breaks_out_of_any_page(application: ApplicationHarness) -> None:
+    made = await seed_console(application, HOSTILE)
+    browser = await application.open_browser(person=HOSTILE[0])
+    for place in list_paths(made):
         page = await browser.get(place)
         assert page.status == 200, (place, page.text[-600:])
-        well_formed(page.text)
+        check_markup(page.text)
         assert len(page.body) < 60_000
         policy = page.header("content-security-policy") or ""
         assert "*" not in policy and "evil" not in policy and policy.count("script-src") == 1
@@ -96,12 +96,12 @@ async def test_no_text_breaks_out_of_any_page(world: World) -> None:
             f"/console/catalogue?q={quote(text)}&brand={quote(text)}&cursor={quote(text)}&variant={quote(text)}"
         )
         assert page.status == 200
-        well_formed(page.text)
+        check_markup(page.text)
 
 
-async def test_the_first_page_shows_what_needs_attention(world: World) -> None:
-    made = await seed_console(world)
-    text = (await (await world.browser()).get("/console")).text
+async def test_the_first_page_shows_what_needs_attention(application: ApplicationHarness) -> None:
+    made = await seed_console(application)
+    text = (await (await application.open_browser()).get("/console")).text
     assert ": Degraded" in text and f"/console/sources/{made.sources[1]}" in text and "It said Oak table" in text
     assert "https://receiver.example/&lt;b&gt; is failing" in text
     assert "Changed offers" in text
@@ -112,18 +112,21 @@ async def test_the_first_page_shows_what_needs_attention(world: World) -> None:
         "warn",
         "good",
     ]
-    viewer = (await (await world.browser(role="billing")).get("/console")).text
+    viewer = (await (await application.open_browser(role="billing")).get("/console")).text
     assert ": Degraded" not in viewer and "Changed offers" not in viewer
 
 
-async def test_an_empty_organisation_is_led_to_its_first_source(world: World) -> None:
-    assert 'href="/console/sources/new"' in (await (await world.browser()).get("/console")).text
-    assert 'href="/console/sources/new"' not in (await (await world.browser(role="viewer")).get("/console")).text
+async def test_an_empty_organisation_is_led_to_its_first_source(application: ApplicationHarness) -> None:
+    assert 'href="/console/sources/new"' in (await (await application.open_browser()).get("/console")).text
+    assert (
+        'href="/console/sources/new"'
+        not in (await (await application.open_browser(role="viewer")).get("/console")).text
+    )
 
 
-async def test_products_are_found_with_and_without_a_script(world: World) -> None:
-    await seed_console(world, ("Oak table", "Walnut chair", "Oak bench"))
-    browser = await world.browser()
+async def test_products_are_found_with_and_without_a_script(application: ApplicationHarness) -> None:
+    await seed_console(application, ("Oak table", "Walnut chair", "Oak bench"))
+    browser = await application.open_browser()
     whole = await browser.get("/console/catalogue?q=oak")
     assert "Oak bench" in whole.text and "Walnut chair" not in whole.text and "<nav" in whole.text
     part = await browser.get("/console/catalogue?q=oak", hx_request="true", hx_target="results")
@@ -136,9 +139,9 @@ async def test_products_are_found_with_and_without_a_script(world: World) -> Non
         assert (await browser.get(f"/console/catalogue?q={q.replace(' ', '+')}")).status == 200
 
 
-async def test_filters_show_counts_and_narrow_the_list(world: World) -> None:
-    await seed_console(world, ("Oak table", "Oak table", "Walnut chair"))
-    browser = await world.browser()
+async def test_filters_show_counts_and_narrow_the_list(application: ApplicationHarness) -> None:
+    await seed_console(application, ("Oak table", "Oak table", "Walnut chair"))
+    browser = await application.open_browser()
     text = (await browser.get("/console/catalogue")).text
     [link] = re.findall(
         r'href="([^"]*brand=Oak\+?%?2?0?table[^"]*)"[^>]*><span>Oak table</span><span class="count numbers">2<', text
@@ -147,10 +150,10 @@ async def test_filters_show_counts_and_narrow_the_list(world: World) -> None:
     assert "Walnut chair" not in narrowed and 'aria-current="true"' in narrowed
 
 
-async def test_a_product_shows_its_offers_and_their_history(world: World) -> None:
-    made = await seed_console(world)
+async def test_a_product_shows_its_offers_and_their_history(application: ApplicationHarness) -> None:
+    made = await seed_console(application)
     [product] = made.products
-    browser = await world.browser()
+    browser = await application.open_browser()
     place = f"/console/catalogue/{product.id}"
     page = await browser.get(place)
     assert "€499.00" in page.text and "€459.00" in page.text and page.text.count("Lowest") == 1
@@ -162,24 +165,24 @@ async def test_a_product_shows_its_offers_and_their_history(world: World) -> Non
     assert part.text.startswith('<section id="history"') and "<del>" in part.text
     other = (await browser.get(f"{place}?variant={product.variants[1].id}")).text
     assert "Offers of Walnut Oak table" in other
-    outsider = await world.browser("Oak")
+    outsider = await application.open_browser("Oak")
     assert (await outsider.get(place)).status == 404
-    assert (await (await world.browser(role="billing")).get(place)).status == 403
+    assert (await (await application.open_browser(role="billing")).get(place)).status == 403
 
 
 async def test_a_stored_picture_is_shown_from_here() -> None:
-    async with shop() as at:
+    async with open_source_harness() as at:
         product = builders.product(
             "src_" + "0" * 22,
-            at.world.orgs["Fjord"].get_catalogue_id(True),
+            at.application.orgs["Fjord"].get_catalogue_id(True),
             "k",
             data={"title": "Sofa", "media": [{"url": "https://a.example/1.jpg"}]},
         )
-        await add_products(at.world.uow, at.tenant, product)
-        image = await add_image(at.world.uow, at.tenant, product.id)
-        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+        await add_products(at.application.uow, at.tenant, product)
+        image = await add_image(at.application.uow, at.tenant, product.id)
+        async with at.application.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[MediaStore].rebuild_documents(100)
-        browser = await at.world.browser()
+        browser = await at.application.open_browser()
         text = (await browser.get(f"/console/catalogue/{product.id}")).text
         assert f"/console/pictures/{image.id}?w=" in text and "a.example" not in text
         led = await browser.get(f"/console/pictures/{image.id}?w=320")
@@ -188,21 +191,21 @@ async def test_a_stored_picture_is_shown_from_here() -> None:
             and "320" in (led.header("location") or "")
             and "private" in (led.header("cache-control") or "")
         )
-        assert (await (await at.world.browser("Oak")).get(f"/console/pictures/{image.id}")).status == 404
+        assert (await (await at.application.open_browser("Oak")).get(f"/console/pictures/{image.id}")).status == 404
 
 
 async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent() -> None:
-    async with shop() as at:
-        made = await at.create(kind="file", name="Price list", config={"currency": "eur", "format": "csv"})
+    async with open_source_harness() as at:
+        made = await at.create_source(kind="file", name="Price list", config={"currency": "eur", "format": "csv"})
         product = builders.product(made["id"], made["catalogue"], "SOFA-1", data={"title": "Sofa"})
         builders.offer(builders.variant(product, "SOFA-1"))
-        await add_products(at.world.uow, at.tenant, product)
+        await add_products(at.application.uow, at.tenant, product)
         place = f"/console/catalogue/{product.id}?part=origin&source={made['id']}"
-        browser = await at.world.browser()
+        browser = await at.application.open_browser()
         assert "No data of the source is stored. Start a run first." in (await browser.get(place)).text
         key = "snapshots/x"
         run = builders.run(made["id"], status="succeeded", snapshot=key, stream=Stream.CATALOGUE)
-        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+        async with at.application.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[RunStore].add(run)
         assert "no longer exists" in (await browser.get(place)).text
 
@@ -212,7 +215,7 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         await at.services.objects.put_stream(key, sent())
         text = (await browser.get(place)).text
         assert "&lt;b&gt;as sent" in text and "other" not in text and f"/console/runs/{run.id}" in text
-        well_formed(text)
+        check_markup(text)
 
 
 @pytest.mark.parametrize(

@@ -25,21 +25,21 @@ from entrypoints.http.body import IncomingBody
 from entrypoints.http.exchange import Response
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.table import OperationTable
-from tests.http.browser import COOKIE, HOST, Browser
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
+from tests.http.browser import COOKIE, HOST, ConsoleBrowser
 
 pytestmark = pytest.mark.asyncio
 PLAIN = [page.path_pattern for page in PAGES if "GET" in page.methods and "<" not in page.path_pattern]
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        yield application
 
 
-async def test_pages_require_a_sign_in_that_returns_to_them(world: World) -> None:
-    signed_out = Browser(world.app)
+async def test_pages_require_a_sign_in_that_returns_to_them(application: ApplicationHarness) -> None:
+    signed_out = ConsoleBrowser(application.app)
     for rule in PLAIN:
         page = next(page for page in PAGES if page.path_pattern == rule)
         found = await signed_out.get(rule)
@@ -48,11 +48,11 @@ async def test_pages_require_a_sign_in_that_returns_to_them(world: World) -> Non
     found = await signed_out.get("/console/catalogue?q=oak%20table")
     assert found.header("location") == "/console/sign-in?next=/console/catalogue%3Fq%3Doak%2520table"
     for cookie in ("svc_session_nonsense", "x" * 9000, 'a"; b'):
-        assert (await Browser(world.app, cookie).get("/console")).status == 303
+        assert (await ConsoleBrowser(application.app, cookie).get("/console")).status == 303
 
 
-async def test_every_page_has_its_headers_and_nothing_inline(world: World) -> None:
-    browser = await world.browser()
+async def test_every_page_has_its_headers_and_nothing_inline(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
     for rule in [*PLAIN, "/console/nowhere"]:
         page = await browser.get(rule)
         page = await browser.follow(page) if page.status == 303 else page
@@ -78,8 +78,8 @@ async def test_every_page_has_its_headers_and_nothing_inline(world: World) -> No
             assert 'name="csrf"' in form and 'name="submission_id"' in form, form
 
 
-async def test_a_form_needs_its_sessions_token_and_our_own_page(world: World) -> None:
-    browser, other = await world.browser(), await world.browser("Oak")
+async def test_a_form_needs_its_sessions_token_and_our_own_page(application: ApplicationHarness) -> None:
+    browser, other = await application.open_browser(), await application.open_browser("Oak")
     page, foreign = await browser.get("/console"), await other.get("/console")
     assert (await browser.post("/console/theme", theme="dark")).status == 403
     assert (await browser.submit(foreign, "/console/theme", theme="dark")).status == 403
@@ -98,25 +98,25 @@ async def test_a_form_needs_its_sessions_token_and_our_own_page(world: World) ->
     assert changed.status == 200 and changed.header("hx-redirect") == "/console"
 
 
-async def test_a_form_is_not_read_before_its_sender_is_known(world: World) -> None:
-    found = await Browser(world.app).post("/console/sign-out", csrf="x", submission_id="y")
+async def test_a_form_is_not_read_before_its_sender_is_known(application: ApplicationHarness) -> None:
+    found = await ConsoleBrowser(application.app).post("/console/sign-out", csrf="x", submission_id="y")
     assert found.status == 303 and found.header("location") == "/console/sign-in"
 
 
-async def test_signing_out_ends_the_session_here_and_there(world: World) -> None:
-    browser = await world.browser()
+async def test_signing_out_ends_the_session_here_and_there(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
     old = browser.cookies[COOKIE]
     gone = await browser.submit(await browser.get("/console"), "/console/sign-out")
     assert gone.header("location") == "/console/sign-in" and COOKIE not in browser.cookies
     assert '"cache"' in (gone.header("clear-site-data") or "")
-    assert await world.sessions.find(old) is None
+    assert await application.sessions.find(old) is None
 
 
-async def test_a_person_chooses_organisation_and_mode(world: World) -> None:
-    browser = await world.browser()
-    oak = world.orgs["Oak"]
+async def test_a_person_chooses_organisation_and_mode(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
+    oak = application.orgs["Oak"]
     assert (await browser.submit(await browser.get("/console"), "/console/switch", org=oak.id)).status == 404
-    await world.join(browser.user, "Oak", "viewer")
+    await application.add_member(browser.user, "Oak", "viewer")
     moved = await browser.submit(await browser.get("/console"), "/console/switch", org=oak.id)
     shown = await browser.follow(moved)
     assert "Oak" in shown.text and "Fjord" not in shown.text
@@ -125,59 +125,61 @@ async def test_a_person_chooses_organisation_and_mode(world: World) -> None:
     assert "Test mode" in (await browser.follow(tested)).text
 
 
-async def test_a_page_that_fails_names_its_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_fails_names_its_request(
+    application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: Any, **__: Any) -> None:
         raise ValueError("broken")
 
-    browser = await world.browser()
-    monkeypatch.setattr(type(world.dependencies[Memberships]), "list_organisations", broken)
+    browser = await application.open_browser()
+    monkeypatch.setattr(type(application.dependencies[Memberships]), "list_organisations", broken)
     page = await browser.get("/console/organisations")
     assert page.status == 500 and "send the request ID below" in page.text
     assert (page.header("request-id") or "none") in page.text
 
 
-async def test_a_person_without_an_organisation_sees_a_notice(world: World) -> None:
-    browser = await world.browser(None)
+async def test_a_person_without_an_organisation_sees_a_notice(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(None)
     page = await browser.get("/console")
     assert page.status == 403 and "open any organisation" in page.text
     assert (await browser.get("/console/organisations")).status == 200
 
 
-async def test_the_menu_has_what_the_role_may_see(world: World) -> None:
-    seen = (await (await world.browser(role="viewer")).get("/console")).text
+async def test_the_menu_has_what_the_role_may_see(application: ApplicationHarness) -> None:
+    seen = (await (await application.open_browser(role="viewer")).get("/console")).text
     assert 'href="/console/catalogue"' in seen
-    billing = await world.browser(role="billing")
+    billing = await application.open_browser(role="billing")
     assert 'href="/console/catalogue"' not in (await billing.get("/console")).text
     refused = await billing.get("/console/catalogue")
     assert refused.status == 403 and "products:read" in refused.text
 
 
-async def test_a_missing_page_has_a_404_page(world: World) -> None:
-    browser = await world.browser()
+async def test_a_missing_page_has_a_404_page(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
     lost = await browser.get("/console/nowhere/at/all")
     assert lost.status == 404 and "<nav" in lost.text
-    signed_out = await Browser(world.app).get("/console/nowhere")
+    signed_out = await ConsoleBrowser(application.app).get("/console/nowhere")
     assert signed_out.status == 404 and "<nav" not in signed_out.text
     assert (await browser.send("DELETE", "/console", b"", {})).status == 405
     assert (await browser.send("HEAD", "/console", b"", {})).body == b""
 
 
-async def test_files_are_kept_for_ever_and_packed(world: World) -> None:
-    page = await (await world.browser()).get("/console")
+async def test_files_are_kept_for_ever_and_packed(application: ApplicationHarness) -> None:
+    page = await (await application.open_browser()).get("/console")
     [style] = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
-    found = await Browser(world.app).get(style, accept_encoding="gzip")
+    found = await ConsoleBrowser(application.app).get(style, accept_encoding="gzip")
     assert (
         "immutable" in (found.header("cache-control") or "")
         and found.header("content-type") == "text/css; charset=utf-8"
     )
     assert b"--accent" in gzip.decompress(found.body)
     assert "immutable" not in (
-        (await Browser(world.app).get("/console/static/0/console.css")).header("cache-control") or ""
+        (await ConsoleBrowser(application.app).get("/console/static/0/console.css")).header("cache-control") or ""
     )
     for path in ("/console/static/x/../../console.py", "/console/static/x/..%2f", "/console/static/"):
-        assert (await Browser(world.app).get(path)).status == 404
+        assert (await ConsoleBrowser(application.app).get(path)).status == 404
     for name in re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page.text):
-        assert (await Browser(world.app).get(name)).status == 200
+        assert (await ConsoleBrowser(application.app).get(name)).status == 200
 
 
 async def test_one_is_led_to_our_own_pages_only() -> None:
@@ -203,8 +205,8 @@ async def test_one_is_led_to_our_own_pages_only() -> None:
         assert choose_safe_target(good) == good
 
 
-async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(world: World) -> None:
-    browser = await world.browser()
+async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
     browser.cookies["joinery-notice"] = "0" * 32 + ".Z29vZDpIYWNrZWQ"
     assert "Hacked" not in (await browser.get("/console")).text
     gone = await browser.submit(await browser.get("/console"), "/console/sign-out")
@@ -212,8 +214,8 @@ async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(world: World)
     assert "You are signed out." not in (await browser.follow(gone)).text
 
 
-async def test_the_choice_of_looks_is_kept(world: World) -> None:
-    browser = await world.browser()
+async def test_the_choice_of_looks_is_kept(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
     assert "data-theme" not in (await browser.get("/console")).text.partition("<body")[0]
     dark = await browser.follow(await browser.submit(await browser.get("/console"), "/console/theme", theme="dark"))
     assert 'data-theme="dark"' in dark.text
@@ -221,7 +223,7 @@ async def test_the_choice_of_looks_is_kept(world: World) -> None:
     assert "data-theme" not in plain.text.partition("<body")[0]
 
 
-def _sent(*parts: bytes) -> ConsoleRequest:
+def _create_receive(*parts: bytes) -> ConsoleRequest:
     pieces = list(parts)
 
     async def receive() -> Any:
@@ -237,22 +239,24 @@ HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xa
 
 async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
     body = b"sku,price\r\n" * 300_000
-    values, files = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").read_form(8 << 20)
+    values, files = await _create_receive(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").read_form(
+        8 << 20
+    )
     assert values["csrf"] == "tokën" and files["file"].name == "a.csv" and files["file"].size == len(body)
     assert files["file"].file.read() == body
     with pytest.raises(PayloadTooLarge):
-        await _sent(HEAD, body, b"\r\n--edge--\r\n").read_form(1 << 20)
+        await _create_receive(HEAD, body, b"\r\n--edge--\r\n").read_form(1 << 20)
     for broken in (
         [b"no form at all"],
         [HEAD],
         [b'--edge\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"x" * (2 << 20), b"\r\n--edge--"],
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await _sent(*broken).read_form(8 << 20)
+            await _create_receive(*broken).read_form(8 << 20)
 
 
-def _form_of(kind: str, *parts: bytes) -> ConsoleRequest:
-    request = _sent(*parts)
+def _build_form_scope(kind: str, *parts: bytes) -> ConsoleRequest:
+    request = _create_receive(*parts)
     return replace(request, headers={"content-type": kind})
 
 
@@ -260,44 +264,46 @@ async def test_no_form_delays_others() -> None:
     plain, mixed = "application/x-www-form-urlencoded", "multipart/form-data; boundary=edge"
     disposition = b"--edge\r\nContent-Disposition: form-data"
     for refused in (
-        _form_of(plain, b"a=" + b"x" * (2 << 20)),  # where files are taken, too, no form without them is longer
-        _form_of(plain, b"a=" + b"%ff" * 5000),
-        _form_of(plain, b"a=" + b"\xff" * 5000),
-        _form_of(mixed, disposition + b"; a=b" * 3000 + b"\r\n\r\nv\r\n--edge--\r\n"),
-        _form_of(mixed, b"--edge\r\n" + b"X: y\r\n" * 3000 + b"\r\nv\r\n--edge--\r\n"),
-        _form_of(mixed, disposition + b'; name="' + b"a" * 9000, b'"\r\n\r\nv\r\n--edge--\r\n'),
-        _form_of(f"{mixed}{'; a=b' * 5000}".replace("=edge", "=" + "e" * 80)),
+        _build_form_scope(
+            plain, b"a=" + b"x" * (2 << 20)
+        ),  # where files are taken, too, no form without them is longer
+        _build_form_scope(plain, b"a=" + b"%ff" * 5000),
+        _build_form_scope(plain, b"a=" + b"\xff" * 5000),
+        _build_form_scope(mixed, disposition + b"; a=b" * 3000 + b"\r\n\r\nv\r\n--edge--\r\n"),
+        _build_form_scope(mixed, b"--edge\r\n" + b"X: y\r\n" * 3000 + b"\r\nv\r\n--edge--\r\n"),
+        _build_form_scope(mixed, disposition + b'; name="' + b"a" * 9000, b'"\r\n\r\nv\r\n--edge--\r\n'),
+        _build_form_scope(f"{mixed}{'; a=b' * 5000}".replace("=edge", "=" + "e" * 80)),
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
             await refused.read_form(64 << 20)
-    values, _ = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").read_form(64 << 20)
+    values, _ = await _build_form_scope(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").read_form(64 << 20)
     assert values["a"] == "A" * 85_000 and values["b"] == "\ufffd"
 
 
-async def test_an_anonymous_body_is_limited(world: World) -> None:
-    anonymous = Browser(world.app)
+async def test_an_anonymous_body_is_limited(application: ApplicationHarness) -> None:
+    anonymous = ConsoleBrowser(application.app)
     page = await anonymous.get("/console/sign-in")
     assert (await anonymous.submit(page, "/console/sign-in", email="a@b.test", password="x" * 40_000)).status == 413
 
 
-async def test_nul_is_no_server_error(world: World) -> None:
-    browser = await world.browser(role="owner")
+async def test_nul_is_no_server_error(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(role="owner")
     for place in ("/console/catalogue?brand=%00&status=%00", "/console/organisation/members?cursor=%00"):
         assert (await browser.get(place)).status < 500, place
     assert parse_query("a=x%00y")["a"] == "x\ufffdy"
     assert (await browser.send("GET", "/console/developers/keys/\0/revoke", b"", {})).status == 404
 
 
-async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -> None:
-    browser = await world.browser("Elm")
-    console = Console(world.dependencies, Pipeline(world.dependencies, OperationTable(AREAS)), PAGES)
-    pieces, before = [HEAD, *[b"x" * 500_000] * 6], _unlinked_files()
+async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(application: ApplicationHarness) -> None:
+    browser = await application.open_browser("Elm")
+    console = Console(application.dependencies, Pipeline(application.dependencies, OperationTable(AREAS)), PAGES)
+    pieces, before = [HEAD, *[b"x" * 500_000] * 6], _list_unlinked_files()
     held: list[int] = []
 
     async def receive() -> Any:
         if pieces:
             return {"type": "http.request", "body": pieces.pop(0), "more_body": True}
-        held.append(len(_unlinked_files()))
+        held.append(len(_list_unlinked_files()))
         return {"type": "http.disconnect"}
 
     headers = {"content-type": "multipart/form-data; boundary=edge", "origin": f"https://{HOST}", "host": HOST}
@@ -313,12 +319,12 @@ async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -
     gc.disable()  # it is let go of at once, whenever garbage is collected
     try:
         assert (await console.respond(request)).status == 400
-        assert held == [len(before) + 1] and _unlinked_files() == before
+        assert held == [len(before) + 1] and _list_unlinked_files() == before
     finally:
         gc.enable()
 
 
-def _unlinked_files() -> list[str]:
+def _list_unlinked_files() -> list[str]:
     found = []
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):
@@ -326,17 +332,19 @@ def _unlinked_files() -> list[str]:
     return sorted(one for one in found if one.startswith(tempfile.gettempdir()) and one.endswith("(deleted)"))
 
 
-async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World) -> None:
-    browser, place = await world.browser("Elm"), "/console/developers/events/stream/all"
+async def test_streams_are_begun_by_get_alone_and_few_to_a_session(application: ApplicationHarness) -> None:
+    browser, place = await application.open_browser("Elm"), "/console/developers/events/stream/all"
     async with asyncio.timeout(5):
         assert (await browser.send("HEAD", place, b"", {})).body == b""
-    console = Console(world.dependencies, Pipeline(world.dependencies, OperationTable(AREAS)), PAGES)
+    console = Console(application.dependencies, Pipeline(application.dependencies, OperationTable(AREAS)), PAGES)
 
     async def begun() -> Response:
-        return await console.respond(replace(_sent(b""), method="GET", path=place, headers={}, cookies=browser.cookies))
+        return await console.respond(
+            replace(_create_receive(b""), method="GET", path=place, headers={}, cookies=browser.cookies)
+        )
 
-    answers = [await begun() for _ in range(8)]  # all at once: none has been read from yet
-    streams = [answer.stream for answer in answers if answer.stream is not None]
+    responses = [await begun() for _ in range(8)]  # all at once: none has been read from yet
+    streams = [response.stream for response in responses if response.stream is not None]
     first = [await anext(stream, None) for stream in streams]
     assert len([piece for piece in first if piece is not None]) == 6
     assert (await begun()).status == 204

@@ -15,8 +15,8 @@ from domain.outbox.usecases import OutgoingMail
 from domain.people.model import LinkPurpose, User
 from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.sessions import ClientInfo, LinkService
-from tests.http.browser import COOKIE, Browser, Page
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
+from tests.http.browser import COOKIE, BrowserPage, ConsoleBrowser
 from tests.support.authenticator import SoftAuthenticator
 
 pytestmark = pytest.mark.asyncio
@@ -25,45 +25,49 @@ DEVICE = f"{COOKIE}-device"
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        yield application
 
 
 @pytest_asyncio.fixture
-async def ingrid(world: World) -> User:
+async def ingrid(application: ApplicationHarness) -> User:
     """An owner of Fjord with a password."""
-    user: User = await world.people.add(User(new_id("usr"), "ingrid@fjord.example", "Ingrid", None, world.clock.now()))
-    await world.join(user, "Fjord")
-    await world.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("203.0.113.7"))
+    user: User = await application.people.add(
+        User(new_id("usr"), "ingrid@fjord.example", "Ingrid", None, application.clock.now())
+    )
+    await application.add_member(user, "Fjord")
+    await application.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("203.0.113.7"))
     return user
 
 
-async def _signed_in(world: World, browser: Browser | None = None, password: str = PASSWORD, **fields: str) -> Page:
-    browser = browser or Browser(world.app)
+async def _sign_in(
+    application: ApplicationHarness, browser: ConsoleBrowser | None = None, password: str = PASSWORD, **fields: str
+) -> BrowserPage:
+    browser = browser or ConsoleBrowser(application.app)
     form = await browser.get("/console/sign-in")
     sent = {"email": "ingrid@fjord.example", "password": password} | fields
     return await browser.submit(form, "/console/sign-in", **sent)
 
 
-def _codes(page: Page) -> list[str]:
+def _read_codes(page: BrowserPage) -> list[str]:
     found = re.search(r"<pre[^>]*>(.*?)</pre>", page.text, re.S)
     return found[1].split() if found else []
 
 
-def _next(page: Page) -> str:
+def _find_form_target(page: BrowserPage) -> str:
     """Where the page's own form leads; those of the menu come before."""
     return unescape(re.findall(r'name="next" value="([^"]*)"', page.text)[-1])
 
 
-async def _mail(world: World) -> list[str]:
-    await world.dependencies[AuthServices].notices.wait_until_idle()
-    outgoing = world.dependencies[OutgoingMail]
+async def _read_mail(application: ApplicationHarness) -> list[str]:
+    await application.dependencies[AuthServices].notices.wait_until_idle()
+    outgoing = application.dependencies[OutgoingMail]
     return [outgoing.decrypt_text(one) for one in await outgoing.list_latest()]
 
 
-async def test_one_signs_in_and_is_led_back(world: World, ingrid: User) -> None:
-    browser = Browser(world.app)
+async def test_one_signs_in_and_is_led_back(application: ApplicationHarness, ingrid: User) -> None:
+    browser = ConsoleBrowser(application.app)
     redirect = await browser.get("/console/account")
     page = await browser.follow(redirect)
     sent = {"email": ingrid.email, "password": PASSWORD, "next": page.field("next")}
@@ -77,89 +81,97 @@ async def test_one_signs_in_and_is_led_back(world: World, ingrid: User) -> None:
     assert (await browser.get("/console/sign-in?next=/console/catalogue")).header("location") == "/console/catalogue"
 
 
-async def test_no_session_survives_a_sign_in(world: World, ingrid: User) -> None:
-    browser = Browser(world.app, "svc_session_fixed")
-    entered = await _signed_in(world, browser)
+async def test_no_session_survives_a_sign_in(application: ApplicationHarness, ingrid: User) -> None:
+    browser = ConsoleBrowser(application.app, "svc_session_fixed")
+    entered = await _sign_in(application, browser)
     first = browser.cookies[COOKIE]
     assert entered.status == 303 and first != "svc_session_fixed"
     page = await browser.get("/console/account")
     again = await browser.submit(page, "/console/sign-in", email=ingrid.email, password=PASSWORD)
     assert again.status == 303 and browser.cookies[COOKIE] != first
-    assert await world.sessions.find(first) is None
+    assert await application.sessions.find(first) is None
 
 
-async def test_wrong_and_unknown_read_alike_and_lead_nowhere_else(world: World, ingrid: User) -> None:
+async def test_wrong_and_unknown_read_alike_and_lead_nowhere_else(
+    application: ApplicationHarness, ingrid: User
+) -> None:
     seen = []
     for email in (ingrid.email, "stranger@fjord.example"):
-        page = await _signed_in(world, password="wrong", email=email, next="https://evil.test/")
+        page = await _sign_in(application, password="wrong", email=email, next="https://evil.test/")
         assert page.status == 403 and page.field("next") == "/console" and COOKIE not in dict(page.headers)
         seen.append(re.sub(r'value="[^"]*"|data-csrf="[^"]*"', "", page.text))
     assert seen[0] == seen[1] and "Address or password is wrong" in seen[0]
 
 
-async def test_too_many_attempts_are_reported_with_the_alternative(world: World, ingrid: User) -> None:
+async def test_too_many_attempts_are_reported_with_the_alternative(
+    application: ApplicationHarness, ingrid: User
+) -> None:
     for _ in range(10):
-        await _signed_in(world, password="wrong")
-    page = await _signed_in(world)
+        await _sign_in(application, password="wrong")
+    page = await _sign_in(application)
     assert page.status == 429 and int(page.header("retry-after") or 0) > 0 and "passkey" in page.text
 
 
-async def test_a_form_of_another_site_signs_nobody_in(world: World, ingrid: User) -> None:
-    browser = Browser(world.app)
+async def test_a_form_of_another_site_signs_nobody_in(application: ApplicationHarness, ingrid: User) -> None:
+    browser = ConsoleBrowser(application.app)
     form = await browser.get("/console/sign-in")
     fields = {"email": ingrid.email, "password": PASSWORD}
     assert (await browser.submit(form, "/console/sign-in", {"origin": "https://evil.test"}, **fields)).status == 403
     assert (await browser.post("/console/sign-in", **fields)).status == 403
 
 
-async def _code(world: World, app: pyotp.TOTP) -> str:
-    world.clock.advance(timedelta(seconds=30))
-    return app.at(world.clock.now())
+async def _compute_code(application: ApplicationHarness, app: pyotp.TOTP) -> str:
+    application.clock.advance(timedelta(seconds=30))
+    return app.at(application.clock.now())
 
 
-async def _with_codes(world: World, browser: Browser) -> tuple[pyotp.TOTP, list[str]]:
+async def _enrol_codes(application: ApplicationHarness, browser: ConsoleBrowser) -> tuple[pyotp.TOTP, list[str]]:
     page = await browser.get("/console/account/codes")
     found = re.search(r"<code>([A-Z2-7]{32})</code>", page.text)
     assert found and "<svg" in page.text and "style=" not in page.text
     app = pyotp.TOTP(found[1])
     wrong = await browser.submit(page, "/console/account/codes", code="000000")
     assert wrong.status == 400 and found[1] in wrong.text, "the same secret is shown on"
-    shown = await browser.submit(page, "/console/account/codes", code=await _code(world, app))
-    codes = _codes(shown)
+    shown = await browser.submit(page, "/console/account/codes", code=await _compute_code(application, app))
+    codes = _read_codes(shown)
     assert len(codes) == 10
     return app, codes
 
 
-async def test_one_time_codes_from_enrolment_to_sign_in_to_the_end(world: World, ingrid: User) -> None:
-    browser = Browser(world.app)
-    await _signed_in(world, browser)
-    app, codes = await _with_codes(world, browser)
-    step = await _signed_in(world, next="/console/account")
+async def test_one_time_codes_from_enrolment_to_sign_in_to_the_end(
+    application: ApplicationHarness, ingrid: User
+) -> None:
+    browser = ConsoleBrowser(application.app)
+    await _sign_in(application, browser)
+    app, codes = await _enrol_codes(application, browser)
+    step = await _sign_in(application, next="/console/account")
     assert step.status == 200 and COOKIE not in str(step.headers) and step.field("next") == "/console/account"
-    other = Browser(world.app)
+    other = ConsoleBrowser(application.app)
     wrong = await other.submit(step, "/console/sign-in/code", token=step.field("token"), code="000000")
     assert wrong.status == 403 and wrong.field("token") == step.field("token")
-    entered = await other.submit(step, "/console/sign-in/code", token=step.field("token"), code=await _code(world, app))
+    entered = await other.submit(
+        step, "/console/sign-in/code", token=step.field("token"), code=await _compute_code(application, app)
+    )
     assert entered.status == 303 and other.cookies[COOKIE]
-    third = Browser(world.app)
+    third = ConsoleBrowser(application.app)
     assert (await third.submit(step, "/console/sign-in/code", token=step.field("token"), code=codes[0])).status == 303
-    over = await Browser(world.app).submit(
-        await _signed_in(world), "/console/sign-in/code", token="usr_x.1.00", code="1"
+    over = await ConsoleBrowser(application.app).submit(
+        await _sign_in(application), "/console/sign-in/code", token="usr_x.1.00", code="1"
     )
     assert over.status == 403 and 'name="password"' in over.text
     page = await browser.get("/console/account/codes")
     assert "9 recovery codes left" in page.text
     fresh = await browser.submit(page, "/console/account/codes/recovery")
-    assert codes[1] not in fresh.text and len(_codes(fresh)) == 10
+    assert codes[1] not in fresh.text and len(_read_codes(fresh)) == 10
     assert (await browser.submit(page, "/console/account/codes/off")).status == 303
-    assert (await _signed_in(world)).status == 303
+    assert (await _sign_in(application)).status == 303
 
 
-async def test_security_settings_require_recent_authentication(world: World, ingrid: User) -> None:
-    browser = Browser(world.app)
-    await _signed_in(world, browser)
+async def test_security_settings_require_recent_authentication(application: ApplicationHarness, ingrid: User) -> None:
+    browser = ConsoleBrowser(application.app)
+    await _sign_in(application, browser)
     page = await browser.get("/console/account/password")
-    world.clock.advance(timedelta(minutes=16))
+    application.clock.advance(timedelta(minutes=16))
     for rule in ("password", "codes", "passkeys"):
         response = await browser.get(f"/console/account/{rule}")
         assert response.header("location") == f"/console/confirm?next=/console/account/{rule}"
@@ -175,11 +187,13 @@ async def test_security_settings_require_recent_authentication(world: World, ing
     ):
         assert "/console/confirm" in ((await browser.submit(page, f"/console/account/{rule}")).header("location") or "")
     confirm = await browser.follow(late)
-    fields = {"next": _next(confirm)}
+    fields = {"next": _find_form_target(confirm)}
     assert (await browser.submit(confirm, "/console/confirm", password="wrong", **fields)).status == 403
     before = browser.cookies[COOKIE]
     proved = await browser.submit(confirm, "/console/confirm", password=PASSWORD, **fields)
-    assert browser.cookies[COOKIE] != before and await world.sessions.find(before) is None, "a new session's secret"
+    assert browser.cookies[COOKIE] != before and await application.sessions.find(before) is None, (
+        "a new session's secret"
+    )
     assert "New password" in (await browser.follow(proved)).text
     confirm = await browser.get("/console/confirm")
     assert (await browser.submit(confirm, "/console/confirm", password=PASSWORD, next="//evil.test")).header(
@@ -187,27 +201,29 @@ async def test_security_settings_require_recent_authentication(world: World, ing
     ) == "/console"
 
 
-async def test_a_password_change_ends_other_sessions_and_is_reported_by_mail(world: World, ingrid: User) -> None:
-    browser, other = Browser(world.app), Browser(world.app)
-    await _signed_in(world, browser)
-    await _signed_in(world, other)
+async def test_a_password_change_ends_other_sessions_and_is_reported_by_mail(
+    application: ApplicationHarness, ingrid: User
+) -> None:
+    browser, other = ConsoleBrowser(application.app), ConsoleBrowser(application.app)
+    await _sign_in(application, browser)
+    await _sign_in(application, other)
     page = await browser.get("/console/account/password")
     refused = await browser.submit(page, "/console/account/password", password="password123")
     assert refused.status == 400 and "easy to guess" in refused.text and "password123" not in refused.text
     assert (await browser.submit(page, "/console/account/password", password=OTHER)).status == 303
     assert (await browser.get("/console/account")).status == 200
-    assert await world.sessions.find(other.cookies[COOKIE]) is None
-    assert (await _signed_in(world)).status == 403 and (await _signed_in(world, password=OTHER)).status == 303
-    assert any("password of your account was changed" in one for one in await _mail(world))
+    assert await application.sessions.find(other.cookies[COOKIE]) is None
+    assert (await _sign_in(application)).status == 403 and (await _sign_in(application, password=OTHER)).status == 303
+    assert any("password of your account was changed" in one for one in await _read_mail(application))
 
 
-async def test_a_forgotten_password_is_set_by_a_link(world: World, ingrid: User) -> None:
-    browser = Browser(world.app)
+async def test_a_forgotten_password_is_set_by_a_link(application: ApplicationHarness, ingrid: User) -> None:
+    browser = ConsoleBrowser(application.app)
     form = await browser.get("/console/forgot")
-    answers = [await browser.submit(form, "/console/forgot", email=one) for one in ("x@y.example", ingrid.email)]
-    same = [re.sub(r'value="[^"]*"', "", page.text).replace(ingrid.email, "x@y.example") for page in answers]
-    assert same[0] == same[1] and answers[0].status == 200
-    mails = [one for one in await _mail(world) if "/console/set-password/" in one]
+    responses = [await browser.submit(form, "/console/forgot", email=one) for one in ("x@y.example", ingrid.email)]
+    same = [re.sub(r'value="[^"]*"', "", page.text).replace(ingrid.email, "x@y.example") for page in responses]
+    assert same[0] == same[1] and responses[0].status == 200
+    mails = [one for one in await _read_mail(application) if "/console/set-password/" in one]
     assert len(mails) == 1
     place = re.search(r"https://api\.joinery\.test(\S+)", mails[0])
     assert place
@@ -218,13 +234,13 @@ async def test_a_forgotten_password_is_set_by_a_link(world: World, ingrid: User)
     assert "Password saved" in (await browser.follow(done)).text
     assert (await browser.get(place[1])).status == 410
     assert (await browser.submit(page, place[1], password=PASSWORD)).status == 410
-    assert (await _signed_in(world, password=OTHER)).status == 303
+    assert (await _sign_in(application, password=OTHER)).status == 303
 
 
-async def test_a_link_is_used_by_its_button_alone(world: World, ingrid: User) -> None:
-    org = world.orgs["Fjord"].id
-    _, secret = await world.dependencies[LinkService].create(ingrid, LinkPurpose.SIGN_IN, org)
-    scanner, browser = Browser(world.app), Browser(world.app)
+async def test_a_link_is_used_by_its_button_alone(application: ApplicationHarness, ingrid: User) -> None:
+    org = application.orgs["Fjord"].id
+    _, secret = await application.dependencies[LinkService].create(ingrid, LinkPurpose.SIGN_IN, org)
+    scanner, browser = ConsoleBrowser(application.app), ConsoleBrowser(application.app)
     for method in ("GET", "HEAD"):
         await scanner.send(method, f"/console/link/{secret}", b"", {})
     page = await browser.get(f"/console/link/{secret}")
@@ -232,14 +248,14 @@ async def test_a_link_is_used_by_its_button_alone(world: World, ingrid: User) ->
     entered = await browser.submit(page, f"/console/link/{secret}")
     assert "Fjord" in (await browser.follow(entered)).text
     assert (await browser.get(f"/console/link/{secret}")).status == 410
-    assert (await Browser(world.app).submit(page, f"/console/link/{secret}")).status == 410
+    assert (await ConsoleBrowser(application.app).submit(page, f"/console/link/{secret}")).status == 410
     assert (await scanner.get("/console/link/nonsense")).status == 410
 
 
-async def test_sessions_are_seen_and_ended(world: World, ingrid: User) -> None:
-    browsers = [Browser(world.app) for _ in range(3)]
+async def test_sessions_are_seen_and_ended(application: ApplicationHarness, ingrid: User) -> None:
+    browsers = [ConsoleBrowser(application.app) for _ in range(3)]
     for browser in browsers:
-        await _signed_in(world, browser)
+        await _sign_in(application, browser)
     here, _second, _ = browsers
     page = await here.get("/console/account")
     places = re.findall(r'action="(/console/account/sessions/ses_\w+/end)"', page.text)
@@ -248,19 +264,23 @@ async def test_sessions_are_seen_and_ended(world: World, ingrid: User) -> None:
     assert (await here.submit(page, "/console/account/sessions/end-others")).status == 303
     assert (await here.get("/console/account")).status == 200
     for browser in browsers[1:]:
-        assert await world.sessions.find(browser.cookies[COOKIE]) is None
-    other = await world.browser("Oak")
-    own = (await world.sessions.list_active(ingrid.id))[0].id
+        assert await application.sessions.find(browser.cookies[COOKIE]) is None
+    other = await application.open_browser("Oak")
+    own = (await application.sessions.list_active(ingrid.id))[0].id
     foreign = await other.submit(await other.get("/console/account"), f"/console/account/sessions/{own}/end")
     assert foreign.status == 404 and (await here.get("/console/account")).status == 200
 
 
-async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid: User) -> None:
-    device, browser, signed_out = SoftAuthenticator("https://api.joinery.test"), Browser(world.app), Browser(world.app)
-    await _signed_in(world, browser)
+async def test_a_passkey_is_added_used_renamed_and_removed(application: ApplicationHarness, ingrid: User) -> None:
+    device, browser, signed_out = (
+        SoftAuthenticator("https://api.joinery.test"),
+        ConsoleBrowser(application.app),
+        ConsoleBrowser(application.app),
+    )
+    await _sign_in(application, browser)
     page = await browser.get("/console/account/passkeys")
 
-    async def request_options(browser: Browser, page: Page, place: str) -> tuple[str, str]:
+    async def request_options(browser: ConsoleBrowser, page: BrowserPage, place: str) -> tuple[str, str]:
         options = (await browser.submit(page, place)).text
         return options, json.loads(options)["challenge"]
 
@@ -275,13 +295,13 @@ async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid:
     signed = {"credential": device.get(options), "challenge": challenge, "next": "/console/account"}
     entered = await signed_out.submit(form, "/console/sign-in/passkey", **signed)
     assert entered.header("location") == "/console/account" and signed_out.cookies[COOKIE]
-    again = await Browser(world.app).submit(form, "/console/sign-in/passkey", **signed)
+    again = await ConsoleBrowser(application.app).submit(form, "/console/sign-in/passkey", **signed)
     assert again.status == 403 and "another sign-in method" in again.text
 
-    world.clock.advance(timedelta(minutes=16))
+    application.clock.advance(timedelta(minutes=16))
     confirm = await signed_out.get("/console/confirm?next=/console/account/passkeys")
     options, challenge = await request_options(signed_out, confirm, "/console/confirm/options")
-    proved = {"credential": device.get(options), "challenge": challenge, "next": _next(confirm)}
+    proved = {"credential": device.get(options), "challenge": challenge, "next": _find_form_target(confirm)}
     page = await signed_out.follow(await signed_out.submit(confirm, "/console/confirm", **proved))
     (id_,) = set(re.findall(r"pky_\w+", page.text))
     renamed = await signed_out.submit(page, f"/console/account/passkeys/{id_}/rename", name="Phone")
@@ -292,13 +312,13 @@ async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid:
     assert "Passkey added: <Laptop>" in events and "Passkey removed" in events
 
 
-async def test_an_account_without_an_organisation_has_its_pages(world: World) -> None:
-    browser = await world.browser(None)
+async def test_an_account_without_an_organisation_has_its_pages(application: ApplicationHarness) -> None:
+    browser = await application.open_browser(None)
     page = await browser.get("/console/account")
     assert page.status == 200 and "<nav" not in page.text
     renamed = await browser.submit(page, "/console/account/profile", name="  Ada   Lovelace ")
     assert 'value="Ada Lovelace"' in (await browser.follow(renamed)).text
-    world.clock.advance(timedelta(minutes=16))
+    application.clock.advance(timedelta(minutes=16))
     assert "Send password link" in (await browser.get("/console/confirm")).text
     for place in ("/console/account/passkeys", "/console/account/codes"):
         assert "/console/confirm" in ((await browser.get(place)).header("location") or "")

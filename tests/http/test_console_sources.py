@@ -15,9 +15,9 @@ from domain.kernel.problems import Problem
 from domain.mappings.ports import MappingStore
 from domain.runs.ports import RunStore
 from domain.sources.model import StatusReason
-from tests.http.browser import HOST, Browser, Page
-from tests.http.fakes import OPERATOR
-from tests.http.sources import FILE_SOURCE, URL_SOURCE, Shop, shop
+from tests.http.application import OPERATOR
+from tests.http.browser import HOST, BrowserPage, ConsoleBrowser
+from tests.http.sources import FILE_SOURCE, URL_SOURCE, SourceHarness, open_source_harness
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
@@ -27,23 +27,25 @@ EDGE = "edge"
 
 
 @dataclass
-class Desk:
+class SourceConsole:
     """A shop, and browsers in it."""
 
-    shop: Shop
-    owner: Browser
+    sources: SourceHarness
+    owner: ConsoleBrowser
 
-    async def viewer(self) -> Browser:
-        return await self.shop.world.browser(role="viewer")
+    async def open_viewer(self) -> ConsoleBrowser:
+        return await self.sources.application.open_browser(role="viewer")
 
 
 @pytest_asyncio.fixture
-async def desk() -> AsyncIterator[Desk]:
-    async with shop() as made:
-        yield Desk(made, await made.world.browser())
+async def harness() -> AsyncIterator[SourceConsole]:
+    async with open_source_harness() as harness:
+        yield SourceConsole(harness, await harness.application.open_browser())
 
 
-async def send_file(browser: Browser, page: Page, target: str, content: bytes, name: str = "prices.csv") -> Page:
+async def send_file(
+    browser: ConsoleBrowser, page: BrowserPage, target: str, content: bytes, name: str = "prices.csv"
+) -> BrowserPage:
     """A form with a file, as a browser sends it."""
     parts = [("csrf", page.field("csrf")), ("submission_id", page.field("submission_id"))]
     body = "".join(
@@ -59,15 +61,15 @@ async def send_file(browser: Browser, page: Page, target: str, content: bytes, n
     return await browser.send("POST", target, body, headers)
 
 
-async def test_a_file_is_looked_into_and_then_connected(desk: Desk) -> None:
-    owner = desk.owner
+async def test_a_file_is_looked_into_and_then_connected(harness: SourceConsole) -> None:
+    owner = harness.owner
     empty = await owner.get("/console/sources")
     assert "Upload a file" in empty.text
     form = await owner.get("/console/sources/new/file")
     assert (await send_file(owner, form, "/console/sources/new/file", b"")).status == 422
     looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED, "../oak-2026.csv"))
     assert "Oak 2026" in looked.text and "Oak chair" in looked.text and "not a length" in unescape(looked.text)
-    assert (await desk.shop.client.get("/v1/sources")).json()["data"] == [], "nothing is kept yet"
+    assert (await harness.sources.client.get("/v1/sources")).json()["data"] == [], "nothing is kept yet"
     draft = looked.field("draft")
     priced = await owner.get(
         f"/console/sources/new/file?draft={draft}&name=Oak&currency=usd", hx_request="true", hx_target="preview"
@@ -80,24 +82,24 @@ async def test_a_file_is_looked_into_and_then_connected(desk: Desk) -> None:
     )
     run = await owner.follow(made)
     assert "Oak is connected" in run.text and 'data-events="/console/runs/' in run.text
-    [source] = (await desk.shop.client.get("/v1/sources")).json()["data"]
+    [source] = (await harness.sources.client.get("/v1/sources")).json()["data"]
     assert (source["name"], source["config"], source["licence_basis"]) == ("Oak", {"currency": "usd"}, "own_data")
-    assert (await desk.shop.audited(source["id"]))[0].context.actor.kind == "user"
-    [upload] = [key for key in desk.shop.services.objects._objects if key.startswith("uploads/") and draft not in key][
-        -1:
-    ]
-    assert desk.shop.services.objects._objects[upload] == FEED
+    assert (await harness.sources.list_audit_entries(source["id"]))[0].context.actor.kind == "user"
+    [upload] = [
+        key for key in harness.sources.services.objects._objects if key.startswith("uploads/") and draft not in key
+    ][-1:]
+    assert harness.sources.services.objects._objects[upload] == FEED
 
 
-async def test_another_organisations_file_and_sources_are_not_there(desk: Desk) -> None:
-    owner, other = desk.owner, await desk.shop.world.browser("Oak")
+async def test_another_organisations_file_and_sources_are_not_there(harness: SourceConsole) -> None:
+    owner, other = harness.owner, await harness.sources.application.open_browser("Oak")
     form = await owner.get("/console/sources/new/file")
     looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED))
     token = looked.field("draft")
     for stolen in (token, token[:-2] + "AA", "x", "." + token.partition(".")[2]):
         assert (await other.get(f"/console/sources/new/file?draft={stolen}")).status == 404
-    source = await desk.shop.create()
-    run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
+    source = await harness.sources.create_source()
+    run = (await harness.sources.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
     for path in (
         f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings", f"/console/sources/{source['id']}/runs",
         f"/console/sources/{source['id']}/columns", f"/console/sources/{source['id']}/categories", f"/console/sources/{source['id']}/mail",
@@ -111,10 +113,10 @@ async def test_another_organisations_file_and_sources_are_not_there(desk: Desk) 
     assert (await owner.post(f"/console/sources/{source['id']}/pause")).status == 403, "without the form's token"
 
 
-async def test_who_may_only_read_sees_no_forms(desk: Desk) -> None:
-    source = await desk.shop.create()
-    run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
-    viewer = await desk.viewer()
+async def test_who_may_only_read_sees_no_forms(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source()
+    run = (await harness.sources.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
+    viewer = await harness.open_viewer()
     for path in (
         "/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/runs",
         f"/console/sources/{source['id']}/columns", f"/console/sources/{source['id']}/categories", f"/console/runs/{run['id']}",
@@ -128,9 +130,9 @@ async def test_who_may_only_read_sees_no_forms(desk: Desk) -> None:
     assert (await viewer.submit(start, f"/console/sources/{source['id']}/pause")).status == 403
 
 
-async def test_settings_are_saved_at_their_version_only(desk: Desk) -> None:
-    source = await desk.shop.create(schedule={"interval_minutes": 90})
-    path, owner = f"/console/sources/{source['id']}", desk.owner
+async def test_settings_are_saved_at_their_version_only(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source(schedule={"interval_minutes": 90})
+    path, owner = f"/console/sources/{source['id']}", harness.owner
     form = await owner.get(f"{path}/settings")
     assert "Every 90 minutes" in form.text
     fields = {"version": form.field("version"), "config.url": URL_SOURCE["config"]["url"], "licence_basis": "own_data"}
@@ -138,10 +140,10 @@ async def test_settings_are_saved_at_their_version_only(desk: Desk) -> None:
         form, f"{path}/settings", name="Lindgren AB", interval_minutes="1440", stock_interval_minutes="", **fields
     )
     assert "Saved" in (await owner.follow(saved)).text
-    assert (await desk.shop.stored(source["id"])).schedule.interval_minutes == 1440
+    assert (await harness.sources.load_source(source["id"])).schedule.interval_minutes == 1440
     late = await owner.submit(form, f"{path}/settings", name="Mine", interval_minutes="60", **fields)
     assert late.status == 412 and "another person changed this source" in late.text and 'value="Mine"' in late.text
-    assert "Lindgren AB" in late.text and (await desk.shop.stored(source["id"])).name == "Lindgren AB"
+    assert "Lindgren AB" in late.text and (await harness.sources.load_source(source["id"])).name == "Lindgren AB"
     again = await owner.submit(
         late, f"{path}/settings", name="Mine", interval_minutes="2", **(fields | {"version": late.field("version")})
     )
@@ -150,9 +152,9 @@ async def test_settings_are_saved_at_their_version_only(desk: Desk) -> None:
     assert stale.status == 412
 
 
-async def test_credentials_are_written_and_never_shown(desk: Desk) -> None:
-    source = await desk.shop.create(kind="api", connector="shop", config={"url": "https://shop.example"})
-    path, owner = f"/console/sources/{source['id']}", desk.owner
+async def test_credentials_are_written_and_never_shown(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source(kind="api", connector="shop", config={"url": "https://shop.example"})
+    path, owner = f"/console/sources/{source['id']}", harness.owner
     form = await owner.get(f"{path}/settings")
     assert 'type="password"' in form.text
     missing = await owner.submit(form, f"{path}/credentials")
@@ -161,12 +163,12 @@ async def test_credentials_are_written_and_never_shown(desk: Desk) -> None:
     assert "Credentials saved" in (await owner.follow(stored)).text
     assert "tok-very-secret" not in (await owner.get(f"{path}/settings")).text
     await owner.submit(form, f"{path}/credentials", delete_credentials="true")
-    assert not (await desk.shop.stored(source["id"])).has_credentials
+    assert not (await harness.sources.load_source(source["id"])).has_credentials
 
 
-async def test_a_shop_is_tried_before_it_is_connected(desk: Desk) -> None:
-    desk.shop.services.connectors.feed = [FEED]
-    owner = desk.owner
+async def test_a_shop_is_tried_before_it_is_connected(harness: SourceConsole) -> None:
+    harness.sources.services.connectors.feed = [FEED]
+    owner = harness.owner
     form = await owner.get("/console/sources/new/shop?connector=shop")
     typed = {
         "connector": "shop",
@@ -176,14 +178,14 @@ async def test_a_shop_is_tried_before_it_is_connected(desk: Desk) -> None:
     }
     looked = await owner.submit(form, "/console/sources/new/shop", action="preview", **typed)
     assert "Oak chair" in looked.text and "tok-secret" not in looked.text and "<script>alert" not in looked.text
-    assert desk.shop.services.connectors.tasks[-1].credentials == {"token": "tok-secret"}
-    assert (await desk.shop.client.get("/v1/sources")).json()["data"] == []
-    desk.shop.services.connectors.feed = FetchFailed("credentials_refused", "The shop refuses the token.")
+    assert harness.sources.services.connectors.tasks[-1].credentials == {"token": "tok-secret"}
+    assert (await harness.sources.client.get("/v1/sources")).json()["data"] == []
+    harness.sources.services.connectors.feed = FetchFailed("credentials_refused", "The shop refuses the token.")
     refused = await owner.submit(looked, "/console/sources/new/shop", action="connect", **typed)
     assert "refuses the token" in refused.text and "Ignore failed preview" in refused.text
-    desk.shop.services.connectors.feed = [FEED]
+    harness.sources.services.connectors.feed = [FEED]
     made = await owner.submit(refused, "/console/sources/new/shop", action="connect", **typed)
-    [source] = (await desk.shop.client.get("/v1/sources")).json()["data"]
+    [source] = (await harness.sources.client.get("/v1/sources")).json()["data"]
     assert made.header("location") == f"/console/sources/{source['id']}" and source["has_credentials"]
     private = await owner.submit(
         refused, "/console/sources/new/shop", action="preview", **(typed | {"config.url": "http://10.0.0.1/"})
@@ -191,8 +193,8 @@ async def test_a_shop_is_tried_before_it_is_connected(desk: Desk) -> None:
     assert private.status == 422
 
 
-async def test_mail_push_and_addresses(desk: Desk) -> None:
-    owner = desk.owner
+async def test_mail_push_and_addresses(harness: SourceConsole) -> None:
+    owner = harness.owner
     form = await owner.get("/console/sources/new/mail")
     made = await owner.submit(
         form, "/console/sources/new/mail", name="By mail", senders="orders@vendor.example\n vendor.example"
@@ -214,39 +216,39 @@ async def test_mail_push_and_addresses(desk: Desk) -> None:
     assert (await owner.submit(form, "/console/sources/new/address", url="http://127.0.0.1/")).status == 422
 
 
-async def test_errors_are_explained_and_feed_content_is_escaped(desk: Desk) -> None:
-    source = await desk.shop.create(name=HOSTILE)
-    await desk.shop.change(
+async def test_errors_are_explained_and_feed_content_is_escaped(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source(name=HOSTILE)
+    await harness.sources.change_source(
         source["id"], status="blocked", status_reason=StatusReason("fetch_refused", f"403 {HOSTILE}")
     )
     problems = (
         Problem("price", "unreadable", f"{HOSTILE} is not a price.", line=3, column="Price", external_id=HOSTILE),
     )
     run = builders.run(
-        source["id"], status="failed", problems=problems, stats={"problems": 1}, created_at=desk.shop.world.clock.now(),
+        source["id"], status="failed", problems=problems, stats={"problems": 1}, created_at=harness.sources.application.clock.now(),
         snapshot="snapshots/x",
         stream=Stream.CATALOGUE,
     )  # fmt: skip
-    async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
+    async with harness.sources.application.uow.begin(harness.sources.tenant, OPERATOR) as tx:
         await tx[RunStore].add(run)
-    desk.shop.services.objects._write("snapshots/x", f"SKU,Price\nA,1\nB,{HOSTILE}\nC,3\n".encode())
-    listed = await desk.owner.get("/console/sources")
+    harness.sources.services.objects._write("snapshots/x", f"SKU,Price\nA,1\nB,{HOSTILE}\nC,3\n".encode())
+    listed = await harness.owner.get("/console/sources")
     assert "Access refused: 403" in listed.text and "<title>Nov 20: 1 failed</title>" in listed.text
-    sheet = await desk.owner.get(f"/console/runs/{run.id}/sheet?kind=unreadable&field=price")
+    sheet = await harness.owner.get(f"/console/runs/{run.id}/sheet?kind=unreadable&field=price")
     assert 'class="cell-with-problem"' in sheet.text and ">4</a></th>" in sheet.text
     for path in ("/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings",
                  f"/console/sources/{source['id']}/runs", f"/console/runs/{run.id}", f"/console/runs/{run.id}/sheet"):  # fmt: skip
-        page = await desk.owner.get(path)
+        page = await harness.owner.get(path)
         assert page.status == 200 and "<script>alert" not in page.text and "&lt;script&gt;" in page.text, path
 
 
-async def test_columns_are_reviewed_with_their_cells(desk: Desk) -> None:
-    source = await desk.shop.create(**FILE_SOURCE, config={"currency": "usd"})
+async def test_columns_are_reviewed_with_their_cells(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source(**FILE_SOURCE, config={"currency": "usd"})
     samples = (("A-1", "80 cm", HOSTILE),)
     mapping = builders.mapping(source["id"], "Item No.", "Breite", HOSTILE, samples=samples, stream=Stream.CATALOGUE)
-    async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
+    async with harness.sources.application.uow.begin(harness.sources.tenant, OPERATOR) as tx:
         await tx[MappingStore].add(mapping)
-    path, owner = f"/console/mappings/{mapping.id}", desk.owner
+    path, owner = f"/console/mappings/{mapping.id}", harness.owner
     form = await owner.get(path)
     assert 'value="sku"' in form.text and "<script>alert" not in form.text
     tried = await owner.get(f"{path}/preview?position=1&field.1=dimensions.width&settings.1=unit%3Dcm")
@@ -263,35 +265,35 @@ async def test_columns_are_reviewed_with_their_cells(desk: Desk) -> None:
         **{"field.0": "sku", "settings.0": "", "field.1": "dimensions.width", "settings.1": "unit=cm", "field.2": ""},
     )
     assert kept.status == 303, kept.text
-    stored = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
+    stored = (await harness.sources.client.get(f"/v1/mappings/{mapping.id}")).json()
     assert stored["status"] == "confirmed" and [one["field"] for one in stored["columns"]] == [
         "sku",
         "dimensions.width",
     ]
 
 
-async def test_a_run_that_is_over_ends_its_stream(desk: Desk) -> None:
-    source = await desk.shop.create()
-    run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
-    async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
+async def test_a_run_that_is_over_ends_its_stream(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source()
+    run = (await harness.sources.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
+    async with harness.sources.application.uow.begin(harness.sources.tenant, OPERATOR) as tx:
         stored: Any = await tx[RunStore].get(run["id"])
         await tx[RunStore].save(stored.with_end("succeeded", tx.now))
-    stream = await desk.owner.get(f"/console/runs/{run['id']}/progress")
+    stream = await harness.owner.get(f"/console/runs/{run['id']}/progress")
     assert stream.header("content-type") == "text/event-stream; charset=utf-8"
     assert stream.text.startswith("event: show\ndata: ") and stream.text.endswith("event: end\ndata: reload\n\n")
     assert "Succeeded" in stream.text
 
 
-async def test_a_source_is_paused_read_and_tried_out(desk: Desk) -> None:
-    source = await desk.shop.create()
-    path, owner = f"/console/sources/{source['id']}", desk.owner
+async def test_a_source_is_paused_read_and_tried_out(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source()
+    path, owner = f"/console/sources/{source['id']}", harness.owner
     page = await owner.get(path)
     assert (await owner.submit(page, f"{path}/run")).header(
         "location",
     ) != path
     busy = await owner.submit(page, f"{path}/run", stream="catalogue")
     assert busy.status in (303, 409)
-    desk.shop.services.connectors.feed = [FEED]
+    harness.sources.services.connectors.feed = [FEED]
     assert "Test succeeded" in (await owner.submit(page, f"{path}/test")).text
     paused = await owner.follow(await owner.submit(page, f"{path}/pause", version=page.field("version")))
     assert "Paused: no runs start" in paused.text and "Resume" in paused.text
@@ -300,12 +302,12 @@ async def test_a_source_is_paused_read_and_tried_out(desk: Desk) -> None:
     assert (await owner.submit(page, f"{path}/destroy")).status == 404
 
 
-async def test_categories_are_filed(desk: Desk) -> None:
-    source = await desk.shop.create()
-    page = await desk.owner.get(f"/console/sources/{source['id']}/categories")
+async def test_categories_are_filed(harness: SourceConsole) -> None:
+    source = await harness.sources.create_source()
+    page = await harness.owner.get(f"/console/sources/{source['id']}/categories")
     assert page.status == 200 and "No categories" in page.text
-    none = await desk.owner.submit(
-        await desk.owner.get("/console/sources/new"),
+    none = await harness.owner.submit(
+        await harness.owner.get("/console/sources/new"),
         f"/console/sources/{source['id']}/categories",
         path='["X"]',
         category="Seating",

@@ -11,31 +11,31 @@ import pytest_asyncio
 
 from domain.people.model import AuthMethod
 from domain.people.usecases.sessions import ClientInfo
-from tests.http.browser import Browser
-from tests.http.sources import Shop, shop
-from tests.http.test_console_pages import well_formed
+from tests.http.browser import ConsoleBrowser
+from tests.http.sources import SourceHarness, open_source_harness
+from tests.http.test_console_pages import check_markup
 from tests.support.console_large import OFFERS, VARIANTS, LargeOrganisation, create_large_organisation
 from tests.support.console_paths import build_paths
 
-MOST = 120_000
+MAX_PAGE_BYTES = 120_000
 """Bytes of a page, unpacked."""
 
 
 @dataclass
-class Desk:
+class LargeConsole:
     """An owner's browser, and what the organisation has."""
 
-    shop: Shop
-    made: LargeOrganisation
-    owner: Browser
+    sources: SourceHarness
+    data: LargeOrganisation
+    owner: ConsoleBrowser
 
-    async def walk(self, place: str, link: str) -> list[str]:
+    async def read_pages(self, place: str, link: str) -> list[str]:
         """The pages' texts from one on by its links to the next that hold `link`."""
         texts = []
         while place:
             page = await self.owner.get(place)
-            assert page.status == 200 and len(page.body) <= MOST, place
-            self.shop.world.clock.advance(timedelta(seconds=1))
+            assert page.status == 200 and len(page.body) <= MAX_PAGE_BYTES, place
+            self.sources.application.clock.advance(timedelta(seconds=1))
             texts.append(page.text)
             following = [unescape(one) for one in re.findall(r'rel="next" href="([^"]+)"', page.text) if link in one]
             place = place.partition("?")[0] + following[0].partition("#")[0] if following else ""
@@ -43,75 +43,75 @@ class Desk:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def desk() -> AsyncIterator[Desk]:
-    async with shop() as at:
-        made = await create_large_organisation(at.world.dependencies, at.world.orgs["Fjord"], 1_500)
-        _, cookie = await at.world.sessions.start(made.owner, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7"))
-        yield Desk(at, made, Browser(at.world.app, cookie, made.owner))
+async def harness() -> AsyncIterator[LargeConsole]:
+    async with open_source_harness() as at:
+        made = await create_large_organisation(at.application.dependencies, at.application.orgs["Fjord"], 1_500)
+        _, cookie = await at.application.sessions.start(made.owner, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7"))
+        yield LargeConsole(at, made, ConsoleBrowser(at.application.app, cookie, made.owner))
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_page_is_heavier_than_it_may_be(desk: Desk) -> None:
+async def test_no_page_is_heavier_than_it_may_be(harness: LargeConsole) -> None:
     heavy, seen = {}, 0
-    for place in build_paths(desk.made):
-        desk.shop.world.clock.advance(timedelta(milliseconds=200))
-        page = await desk.owner.get(place)
+    for place in build_paths(harness.data):
+        harness.sources.application.clock.advance(timedelta(milliseconds=200))
+        page = await harness.owner.get(place)
         assert page.status < 500, (place, page.status, page.text[-400:])
         seen += page.status == 200
-        well_formed(page.text)
-        if len(page.body) > MOST:
+        check_markup(page.text)
+        if len(page.body) > MAX_PAGE_BYTES:
             heavy[place] = len(page.body)
     assert seen > 100 and not heavy, heavy
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_variant_and_offer_is_reached(desk: Desk) -> None:
-    place = f"/console/catalogue/{desk.made.product.id}"
-    variants = await desk.walk(place, "variants=")
+async def test_every_variant_and_offer_is_reached(harness: LargeConsole) -> None:
+    place = f"/console/catalogue/{harness.data.product.id}"
+    variants = await harness.read_pages(place, "variants=")
     found = {name for text in variants for name in re.findall(r'<span class="mono">(OAK-\d+)</span>', text)}
     assert len(found) == VARIANTS
-    offers = await desk.walk(place, "offers=")
+    offers = await harness.read_pages(place, "offers=")
     assert len({name for text in offers for name in re.findall(r"warehouse (\d+) at", text)}) == OFFERS
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_picture_is_reached(desk: Desk) -> None:
-    texts = await desk.walk(f"/console/catalogue/{desk.made.product.id}?part=pictures", "pictures=")
+async def test_every_picture_is_reached(harness: LargeConsole) -> None:
+    texts = await harness.read_pages(f"/console/catalogue/{harness.data.product.id}?part=pictures", "pictures=")
     found = {name for text in texts for name in re.findall(r'<img src="https://cdn\.example/(\d+)\.jpg"', text)}
     assert len(found) == 60
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(desk: Desk) -> None:
-    few = desk.made.runs[1]
-    shown = await desk.walk(f"/console/runs/{few.id}", "from=")
+async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(harness: LargeConsole) -> None:
+    few = harness.data.runs[1]
+    shown = await harness.read_pages(f"/console/runs/{few.id}", "from=")
     assert len({key for text in shown for key in re.findall(r'class="mono">(OAK-\d+)<', text)}) == len(few.problems)
-    sheets = await desk.walk(f"/console/runs/{few.id}/sheet", "from=")
+    sheets = await harness.read_pages(f"/console/runs/{few.id}/sheet", "from=")
     lines = {line for text in sheets for line in re.findall(r"line=(\d+)", text)}
     assert {str(one.line) for one in few.problems} <= lines
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_line_of_the_sheet_is_shown_whole(desk: Desk) -> None:
-    texts = await desk.walk(f"/console/runs/{desk.made.runs[0].id}/sheet?line=700", "from=")
+async def test_a_line_of_the_sheet_is_shown_whole(harness: LargeConsole) -> None:
+    texts = await harness.read_pages(f"/console/runs/{harness.data.runs[0].id}/sheet?line=700", "from=")
     assert sum(text.count("<dt>") for text in texts) == 200
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_all_of_an_event_and_of_an_audit_entry_is_reached(desk: Desk) -> None:
-    event, entry = desk.made.event, desk.made.audited[0]
-    shown = "".join(await desk.walk(f"/console/developers/events/{event.subject}/{event.id}", "from="))
+async def test_all_of_an_event_and_of_an_audit_entry_is_reached(harness: LargeConsole) -> None:
+    event, entry = harness.data.event, harness.data.audited[0]
+    shown = "".join(await harness.read_pages(f"/console/developers/events/{event.subject}/{event.id}", "from="))
     assert "attributes.field_39" in shown
-    fields = "".join(await desk.walk(f"/console/organisation/audit/{entry}", "from="))
+    fields = "".join(await harness.read_pages(f"/console/organisation/audit/{entry}", "from="))
     assert len(set(re.findall(r"<code>(field_\d+)</code>", fields))) == 40
-    other = await desk.shop.world.browser("Oak")
+    other = await harness.sources.application.open_browser("Oak")
     for place in (f"/console/developers/events/{event.subject}/{event.id}", f"/console/organisation/audit/{entry}"):
         assert (await other.get(place)).status == 404
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_chosen_of_columns_goes_along_and_is_confirmed_together(desk: Desk) -> None:
-    mapping, owner = desk.made.mappings[0], desk.owner
+async def test_what_is_chosen_of_columns_goes_along_and_is_confirmed_together(harness: LargeConsole) -> None:
+    mapping, owner = harness.data.mappings[0], harness.owner
     place = f"/console/mappings/{mapping.id}"
     first = await owner.get(place)
     further = await owner.submit(first, place, **{"from": "0", "to": "20", "field.1": "title", "settings.1": ""})
@@ -120,7 +120,7 @@ async def test_what_is_chosen_of_columns_goes_along_and_is_confirmed_together(de
     sent = {"from": "20", "field.1": "title", "settings.1": "", "field.21": "brand", "settings.21": ""}
     kept = await owner.submit(further, place, **sent)
     assert kept.status == 303, kept.text
-    stored = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
+    stored = (await harness.sources.client.get(f"/v1/mappings/{mapping.id}")).json()
     fields = {column["position"]: column["field"] for column in stored["columns"]}
     assert (fields[1], fields[21]) == ("title", "brand")
     whole = await owner.get(f"{place}?column=1")

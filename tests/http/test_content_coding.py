@@ -10,11 +10,11 @@ import pytest
 from domain.kernel.ids import new_id
 from entrypoints.http import representations as content_coding
 from entrypoints.http.representations import MAX_INLINE_BYTES, MIN_COMPRESSED_BYTES, compress, should_compress
-from tests.http import toys
-from tests.http.client import Answer, Client
-from tests.http.fakes import World
-from tests.http.streams import opened
-from tests.http.test_server import served
+from tests.http import example_area
+from tests.http.application import ApplicationHarness
+from tests.http.client import Client, Response
+from tests.http.streams import open_stream
+from tests.http.test_server import serve_application
 from tests.support.built_site import build_site
 
 pytestmark = pytest.mark.asyncio
@@ -57,7 +57,7 @@ async def test_who_gets_it(accept: str | None, large: bool, small: bool) -> None
     assert not should_compress(accept, 0)
 
 
-def _same(plain: Answer, packed: Answer) -> None:
+def _is_same_response(plain: Response, packed: Response) -> None:
     """The packed answer is the plain one: its body once unpacked, and its headers but those that tell of the packing."""
     assert gzip.decompress(packed.body) == plain.body
     assert packed.headers["content-encoding"] == "gzip"
@@ -72,7 +72,7 @@ def _same(plain: Answer, packed: Answer) -> None:
 
 async def test_a_page(client: Client) -> None:
     plain, small = await client.get(PAGE), await client.get(PAGE, accept_encoding="gzip, deflate")
-    _same(plain, small)
+    _is_same_response(plain, small)
     assert small.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
     assert small.headers["vary"].endswith("Accept-Encoding")
     assert "content-encoding" not in (await client.get("/v1/things?limit=2", accept_encoding="gzip")).headers
@@ -87,21 +87,21 @@ async def test_either_etag_is_known(client: Client) -> None:
     assert len(set(tags.values())) == 2
     for accept, own in tags.items():
         for held in (*tags.values(), f"W/{tags['gzip']}", f'"x", {tags["gzip"]}'):
-            answer = await client.get(PAGE, accept_encoding=accept, if_none_match=held)
-            assert (answer.status, answer.body, answer.headers["etag"]) == (304, b"", own)
-            assert "content-encoding" not in answer.headers
+            response = await client.get(PAGE, accept_encoding=accept, if_none_match=held)
+            assert (response.status, response.body, response.headers["etag"]) == (304, b"", own)
+            assert "content-encoding" not in response.headers
     assert (await client.get(PAGE, accept_encoding="gzip", if_none_match='"x-gzip"')).status == 200
 
 
-async def test_if_match_takes_either(world: World, client: Client) -> None:
-    thing = toys.keep(world.orgs["Fjord"].id)
+async def test_if_match_takes_either(application: ApplicationHarness, client: Client) -> None:
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
     read = await client.get(f"/v1/things/{thing.id}", accept_encoding="gzip, identity;q=0")
     assert read.headers["etag"].startswith('"1-') and read.headers["etag"].endswith('-gzip"')
     for status in (200, 412):
-        answer = await client.send_json(
+        response = await client.send_json(
             "PATCH", f"/v1/things/{thing.id}", {"name": "elm"}, if_match=read.headers["etag"]
         )
-        assert answer.status == status
+        assert response.status == status
 
 
 async def test_problems(client: Client) -> None:
@@ -119,11 +119,11 @@ async def test_repetitions(client: Client) -> None:
     """The answer is kept plain: each repetition gets the form that it asks for."""
     path, value = f"/v1/things/{new_id('src')}/poke", {"a": "walnut " * 300}
     accepts = ("gzip", "identity", "gzip")
-    answers = [await client.post(path, value, idempotency_key="k", accept_encoding=accept) for accept in accepts]
-    assert [answer.headers.get("content-encoding") for answer in answers] == ["gzip", None, "gzip"]
-    assert [answer.headers.get("idempotent-replayed") for answer in answers] == [None, "true", "true"]
-    assert gzip.decompress(answers[0].body) == answers[1].body == gzip.decompress(answers[2].body)
-    assert len(toys.CALLS) == 1
+    responses = [await client.post(path, value, idempotency_key="k", accept_encoding=accept) for accept in accepts]
+    assert [response.headers.get("content-encoding") for response in responses] == ["gzip", None, "gzip"]
+    assert [response.headers.get("idempotent-replayed") for response in responses] == [None, "true", "true"]
+    assert gzip.decompress(responses[0].body) == responses[1].body == gzip.decompress(responses[2].body)
+    assert len(example_area.CALLS) == 1
 
 
 async def test_large_bodies_are_compressed_outside_the_event_loop(
@@ -138,47 +138,47 @@ async def test_large_bodies_are_compressed_outside_the_event_loop(
     monkeypatch.setattr(content_coding, "compress", watched)
     path = f"/v1/things/{new_id('src')}/poke"
     for size in (MAX_INLINE_BYTES // 2, MAX_INLINE_BYTES):
-        answer = await client.post(path, {"a": "a" * size}, accept_encoding="gzip")
-        assert answer.headers["content-encoding"] == "gzip"
-        assert gzip.decompress(answer.body).count(b"a") > size
+        response = await client.post(path, {"a": "a" * size}, accept_encoding="gzip")
+        assert response.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(response.body).count(b"a") > size
     assert [thread is threading.main_thread() for thread in threads] == [True, False]
 
 
-async def test_streams_go_plain(world: World) -> None:
-    async with opened(await world.client("Elm"), accept_encoding="gzip, identity;q=0") as stream:
+async def test_streams_go_plain(application: ApplicationHarness) -> None:
+    async with open_stream(await application.create_client("Elm"), accept_encoding="gzip, identity;q=0") as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         assert "content-encoding" not in stream.headers
 
 
 @pytest.fixture(scope="module")
-def built() -> None:
+def built_site() -> None:
     """The documentation."""
     build_site()
 
 
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("built_site")
 @pytest.mark.parametrize("path", ["/docs/", "/openapi.json", "/docs/errors"])
-async def test_pages(world: World, path: str) -> None:
-    anonymous = world.bare_client()
+async def test_pages(application: ApplicationHarness, path: str) -> None:
+    anonymous = application.build_client()
     plain, small = await anonymous.get(path), await anonymous.get(path, accept_encoding="gzip")
-    _same(plain, small)
+    _is_same_response(plain, small)
     assert small.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
     assert (await anonymous.get(path, accept_encoding="gzip;q=0")).body == plain.body
     for held in (plain.headers["etag"], small.headers["etag"]):
-        answer = await anonymous.get(path, accept_encoding="gzip", if_none_match=held)
-        assert (answer.status, answer.headers["etag"]) == (304, small.headers["etag"])
+        response = await anonymous.get(path, accept_encoding="gzip", if_none_match=held)
+        assert (response.status, response.headers["etag"]) == (304, small.headers["etag"])
 
 
 async def test_a_client_over_the_wire() -> None:
-    async with served() as wire:
-        headers = {"Authorization": f"Bearer {wire.secret}"}
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{wire.port}", headers=headers) as client:
+    async with serve_application() as connection:
+        headers = {"Authorization": f"Bearer {connection.secret}"}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{connection.port}", headers=headers) as client:
             bodies: list[Any] = []
             for accept, coding in (("gzip, deflate", "gzip"), ("identity", None)):
                 for path in (PAGE, "/openapi.json"):
-                    answer = await client.get(path, headers={"Accept-Encoding": accept})
-                    assert (answer.status_code, answer.headers.get("content-encoding")) == (200, coding)
-                    bodies.append(answer.content)
+                    response = await client.get(path, headers={"Accept-Encoding": accept})
+                    assert (response.status_code, response.headers.get("content-encoding")) == (200, coding)
+                    bodies.append(response.content)
             assert bodies[:2] == bodies[2:]
             made = await client.post(
                 f"/v1/things/{new_id('src')}/poke", json={"a": "b" * 2000}, headers={"Idempotency-Key": "k"}

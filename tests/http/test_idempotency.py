@@ -6,9 +6,9 @@ import pytest
 
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied, QuotaExceeded, Unavailable, Unprocessable
 from entrypoints.operations.operation import Reply, WriteContext
-from tests.http import toys
+from tests.http import example_area
+from tests.http.application import ApplicationHarness
 from tests.http.client import Client
-from tests.http.fakes import World
 
 pytestmark = pytest.mark.asyncio
 POKE = "/v1/things/src_0000000000000000000000/poke"
@@ -25,7 +25,7 @@ async def test_replay(client: Client) -> None:
     assert again.headers["idempotent-replayed"] == "true"
     assert "idempotent-replayed" not in first.headers
     assert again.headers["request-id"] != first.headers["request-id"]
-    assert len(toys.CALLS) == 1
+    assert len(example_area.CALLS) == 1
 
 
 async def test_same_json_otherwise_written_is_the_same_request(client: Client) -> None:
@@ -38,12 +38,12 @@ async def test_same_json_otherwise_written_is_the_same_request(client: Client) -
 async def test_reuse_is_refused(client: Client) -> None:
     assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status == 201
     for target, value in (("/v1/things", {"name": "elm"}), (POKE, {"a": 1}), (POKE, None)):
-        answer = await client.post(target, value, idempotency_key="k")
-        assert (answer.status, answer.code) == (422, "idempotency_key_reused")
+        response = await client.post(target, value, idempotency_key="k")
+        assert (response.status, response.code) == (422, "idempotency_key_reused")
     assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status == 201
 
 
-async def test_in_progress(world: World, client: Client) -> None:
+async def test_in_progress(application: ApplicationHarness, client: Client) -> None:
     started, release = asyncio.Event(), asyncio.Event()
 
     async def slow(call: WriteContext) -> Reply:
@@ -51,26 +51,26 @@ async def test_in_progress(world: World, client: Client) -> None:
         await release.wait()
         return Reply({"object": "slow"})
 
-    row = world.app.asgi_app._pipeline.table.match_request("POST", POKE).route.operation
+    row = application.app.asgi_app._pipeline.table.match_request("POST", POKE).route.operation
     object.__setattr__(row, "handler", slow)
     try:
         running = asyncio.create_task(client.post(POKE, idempotency_key="k"))
         await started.wait()
-        answer = await client.post(POKE, idempotency_key="k")
-        assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")
-        assert answer.headers["retry-after"] == "1"
+        response = await client.post(POKE, idempotency_key="k")
+        assert (response.status, response.code) == (409, "idempotency_request_in_progress")
+        assert response.headers["retry-after"] == "1"
         release.set()
         assert (await running).status == 200
         assert (await client.post(POKE, idempotency_key="k")).headers["idempotent-replayed"] == "true"
     finally:
-        object.__setattr__(row, "handler", toys.poke)
+        object.__setattr__(row, "handler", example_area.poke)
 
 
 @pytest.mark.parametrize("error", [Conflict("Busy."), NotFound(), Unprocessable("No.")])
 async def test_refusals_by_state_are_stored_and_their_effects_undone(client: Client, error: Exception) -> None:
-    toys.DOINGS["then"] = error
+    example_area.BEHAVIOUR["then"] = error
     first = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
-    toys.DOINGS.clear()
+    example_area.BEHAVIOUR.clear()
     again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
     assert again.status == first.status >= 404
     assert again.body == first.body
@@ -82,9 +82,9 @@ async def test_refusals_by_state_are_stored_and_their_effects_undone(client: Cli
 
 @pytest.mark.parametrize("error", [PermissionDenied(), QuotaExceeded(), Unavailable(), RuntimeError("x")])
 async def test_what_passes_is_not_stored(client: Client, error: Exception) -> None:
-    toys.DOINGS["then"] = error
+    example_area.BEHAVIOUR["then"] = error
     assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status in (403, 429, 500, 503)
-    toys.DOINGS.clear()
+    example_area.BEHAVIOUR.clear()
     again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
     assert again.status == 201
     assert "idempotent-replayed" not in again.headers
@@ -100,13 +100,17 @@ async def test_malformed_ids_are_stored_like_unknown_ones(client: Client) -> Non
     assert (await client.post("/v1/things/nonsense/poke", idempotency_key="k")).headers["idempotent-replayed"] == "true"
 
 
-async def test_scope_is_organisation_and_mode(world: World, client: Client) -> None:
+async def test_scope_is_organisation_and_mode(application: ApplicationHarness, client: Client) -> None:
     await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
-    same_org, sandbox, other = await world.client(), await world.client(livemode=False), await world.client("Oak")
+    same_org, sandbox, other = (
+        await application.create_client(),
+        await application.create_client(livemode=False),
+        await application.create_client("Oak"),
+    )
     assert "idempotent-replayed" in (await same_org.post("/v1/things", {"name": "oak"}, idempotency_key="k")).headers
     for client_ in (sandbox, other):
-        answer = await client_.post("/v1/things", {"name": "elm"}, idempotency_key="k")
-        assert answer.status == 201
+        response = await client_.post("/v1/things", {"name": "elm"}, idempotency_key="k")
+        assert response.status == 201
 
 
 async def test_a_replay_costs_budget(client: Client) -> None:
@@ -127,9 +131,9 @@ async def test_keyless_posts(client: Client) -> None:
      ("a\tb", "invalid_format")],
 )  # fmt: skip
 async def test_wrong_keys(client: Client, key: str, code: str) -> None:
-    answer = await client.post("/v1/things", {"name": "oak"}, idempotency_key=key)
-    assert answer.status == 400
-    assert answer.faults == {("header.Idempotency-Key", code)}
+    response = await client.post("/v1/things", {"name": "oak"}, idempotency_key=key)
+    assert response.status == 400
+    assert response.faults == {("header.Idempotency-Key", code)}
 
 
 async def test_missing_and_doubled_keys(client: Client) -> None:

@@ -23,11 +23,11 @@ from domain.people.usecases.sessions import ClientInfo, LinkService, SessionServ
 from domain.sso.ports import SsoStore
 from domain.sso.usecases.settings import SsoSettings
 from entrypoints.console import streams
-from tests.http.browser import COOKIE, Browser
+from tests.http.application import OPERATOR, ApplicationHarness, run_application
+from tests.http.browser import COOKIE, ConsoleBrowser
 from tests.http.client import Client
-from tests.http.fakes import OPERATOR, World, running
-from tests.http.oauth import Stage, owner_of
-from tests.http.test_sso import PLACE, back, begun, connected
+from tests.http.oauth import OAuthHarness, create_principal
+from tests.http.test_sso import SETTINGS_PATH, begin_sign_in, connect_provider, return_from_provider
 
 pytestmark = pytest.mark.asyncio
 HERE = ClientInfo("203.0.113.7")
@@ -36,66 +36,77 @@ APPS, MEMBERS = "/console/developers/apps", "/console/organisation/members"
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running() as made:
-        made.provider.now = int(made.clock.now().timestamp())
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application() as application:
+        application.provider.now = int(application.clock.now().timestamp())
+        yield application
 
 
-async def _ada(world: World) -> User:
+async def _create_ada(application: ApplicationHarness) -> User:
     """Somebody of Fjord and Oak, whose address is in Fjord's domain."""
-    now = world.clock.now()
-    user = await world.people.add(User(new_id("usr"), "ada@fjord.example", "Ada", now, now))
+    now = application.clock.now()
+    user = await application.people.add(User(new_id("usr"), "ada@fjord.example", "Ada", now, now))
     for name in ("Fjord", "Oak"):
-        await world.join(user, name, "editor")
+        await application.add_member(user, name, "editor")
     return user
 
 
-async def _by_provider(world: World, org: str) -> Browser:
+async def _sign_in_by_provider(application: ApplicationHarness, org: str) -> ConsoleBrowser:
     """Ada's browser as her provider, or whoever runs it, lets it in."""
-    browser = Browser(world.app)
-    assert (await back(browser, org, world.provider.authorize(await begun(browser)))).status == 303
+    browser = ConsoleBrowser(application.app)
+    assert (
+        await return_from_provider(browser, org, application.provider.authorize(await begin_sign_in(browser)))
+    ).status == 303
     return browser
 
 
-async def _enforced(world: World, org: str) -> None:
-    async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-        await tx[SsoStore].save_connection(replace(await tx[SsoStore].find_connection(), tried_at=world.clock.now()))
-        await world.dependencies[SsoSettings].set_enforced(tx, True)
+async def _enforce(application: ApplicationHarness, org: str) -> None:
+    async with application.uow.begin(Tenant(org, True), OPERATOR) as tx:
+        await tx[SsoStore].save_connection(
+            replace(await tx[SsoStore].find_connection(), tried_at=application.clock.now())
+        )
+        await application.dependencies[SsoSettings].set_enforced(tx, True)
 
 
-async def test_a_provider_lets_no_app_into_another_organisation(world: World) -> None:
-    await _ada(world)
-    stage, browser = Stage(world), await _by_provider(world, await connected(world))
-    app = await stage.app()
-    page = await browser.get(stage.place(app))
-    assert page.status == 200 and world.orgs["Fjord"].id in page.text and world.orgs["Oak"].id not in page.text
-    sent = {"request": page.field("request"), "decision": "allow", "org": world.orgs["Oak"].id}
+async def test_a_provider_lets_no_app_into_another_organisation(application: ApplicationHarness) -> None:
+    await _create_ada(application)
+    harness, browser = (
+        OAuthHarness(application),
+        await _sign_in_by_provider(application, await connect_provider(application)),
+    )
+    app = await harness.create_app()
+    page = await browser.get(harness.build_authorization_path(app))
+    assert (
+        page.status == 200 and application.orgs["Fjord"].id in page.text and application.orgs["Oak"].id not in page.text
+    )
+    sent = {"request": page.field("request"), "decision": "allow", "org": application.orgs["Oak"].id}
     assert (await browser.submit(page, "/oauth/authorize", **sent)).status == 400
     device = (
-        await stage.post("/oauth/device", client_id=(await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb")).client_id)
+        await harness.post_form(
+            "/oauth/device", client_id=(await harness.create_app(AppKind.NATIVE, "http://127.0.0.1/cb")).client_id
+        )
     ).json()
     typed = await browser.get(f"/oauth/device?user_code={device['user_code']}")
-    assert world.orgs["Oak"].id not in typed.text
-    sent = {"user_code": device["user_code"], "decision": "allow", "org": world.orgs["Oak"].id}
+    assert application.orgs["Oak"].id not in typed.text
+    sent = {"user_code": device["user_code"], "decision": "allow", "org": application.orgs["Oak"].id}
     assert (await browser.submit(typed, "/oauth/device/decision", **sent)).status == 400
 
 
-async def test_enforcing_is_not_passed_by_through_an_app(world: World) -> None:
-    ada, org, stage = await _ada(world), await connected(world), Stage(world)
-    await _enforced(world, org)
-    _, cookie = await world.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
-    browser, app = Browser(world.app, cookie), await stage.app()
-    page = await browser.get(stage.place(app))
+async def test_enforcing_is_not_passed_by_through_an_app(application: ApplicationHarness) -> None:
+    ada, org, harness = await _create_ada(application), await connect_provider(application), OAuthHarness(application)
+    await _enforce(application, org)
+    _, cookie = await application.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
+    browser, app = ConsoleBrowser(application.app, cookie), await harness.create_app()
+    page = await browser.get(harness.build_authorization_path(app))
     assert page.status == 200 and org not in page.text
     sent = {"request": page.field("request"), "decision": "allow", "org": org}
     assert (await browser.submit(page, "/oauth/authorize", **sent)).status == 400
 
 
-async def test_a_provider_changes_nothing_that_a_person_signs_in_with(world: World) -> None:
-    ada, org = await _ada(world), await connected(world)
-    await world.dependencies[AuthServices].passwords.change(ada, PASSWORD, None, HERE)
-    browser = await _by_provider(world, org)
+async def test_a_provider_changes_nothing_that_a_person_signs_in_with(application: ApplicationHarness) -> None:
+    ada, org = await _create_ada(application), await connect_provider(application)
+    await application.dependencies[AuthServices].passwords.change(ada, PASSWORD, None, HERE)
+    browser = await _sign_in_by_provider(application, org)
     for below in ("password", "codes", "passkeys"):
         led = await browser.get(f"/console/account/{below}")
         assert (led.status, (led.header("location") or "")[:16]) == (303, "/console/confirm"), below
@@ -105,65 +116,65 @@ async def test_a_provider_changes_nothing_that_a_person_signs_in_with(world: Wor
     assert (await browser.get("/console/account/password")).status == 200
 
 
-async def test_who_has_nothing_else_sets_a_first_password(world: World) -> None:
-    await _ada(world)
-    browser = await _by_provider(world, await connected(world))
+async def test_who_has_nothing_else_sets_a_first_password(application: ApplicationHarness) -> None:
+    await _create_ada(application)
+    browser = await _sign_in_by_provider(application, await connect_provider(application))
     assert (await browser.get("/console/account/password")).status == 200
 
 
-async def test_a_domain_that_is_proven_later_is_enforced_too(world: World) -> None:
-    org, now = await connected(world), world.clock.now()
-    await _enforced(world, org)
-    user = await world.people.add(User(new_id("usr"), "bo@living.example", "Bo", now, now))
-    await world.join(user, "Fjord", "editor")
-    _, cookie = await world.sessions.start(user, [AuthMethod.PASSWORD], HERE)
-    owner = await world.browser()
-    page = await owner.get(PLACE)
-    await owner.submit(page, f"{PLACE}/domains", domain="living.example")
-    async with world.uow.begin_reading(Tenant(org, True)) as tx:
+async def test_a_domain_that_is_proven_later_is_enforced_too(application: ApplicationHarness) -> None:
+    org, now = await connect_provider(application), application.clock.now()
+    await _enforce(application, org)
+    user = await application.people.add(User(new_id("usr"), "bo@living.example", "Bo", now, now))
+    await application.add_member(user, "Fjord", "editor")
+    _, cookie = await application.sessions.start(user, [AuthMethod.PASSWORD], HERE)
+    owner = await application.open_browser()
+    page = await owner.get(SETTINGS_PATH)
+    await owner.submit(page, f"{SETTINGS_PATH}/domains", domain="living.example")
+    async with application.uow.begin_reading(Tenant(org, True)) as tx:
         record = next(one.record for one in await tx[SsoStore].list_domains() if one.domain == "living.example")
-    world.names.put("living.example", "TXT", record)
-    assert (await owner.submit(page, f"{PLACE}/domains/check", domain="living.example")).status == 303
-    assert await world.sessions.find(cookie) is None
+    application.name_records.put("living.example", "TXT", record)
+    assert (await owner.submit(page, f"{SETTINGS_PATH}/domains/check", domain="living.example")).status == 303
+    assert await application.sessions.find(cookie) is None
 
 
-async def test_a_link_from_elsewhere_signs_nobody_in_by_itself(world: World) -> None:
-    await connected(world)
+async def test_a_link_from_elsewhere_signs_nobody_in_by_itself(application: ApplicationHarness) -> None:
+    await connect_provider(application)
     for site in ("cross-site", "same-site", "none"):
-        page = await Browser(world.app).get(
+        page = await ConsoleBrowser(application.app).get(
             f"/console/sso?{urlencode({'email': 'x@fjord.example'})}", sec_fetch_site=site
         )
         assert page.status == 200 and page.header("refresh") is None and "Continue to" in page.text
 
 
-async def test_redirect_uris_are_changed_only_with_recent_authentication(world: World) -> None:
-    app, browser = await Stage(world).app(), await world.browser()
-    world.clock.advance(timedelta(minutes=20))
+async def test_redirect_uris_are_changed_only_with_recent_authentication(application: ApplicationHarness) -> None:
+    app, browser = await OAuthHarness(application).create_app(), await application.open_browser()
+    application.clock.advance(timedelta(minutes=20))
     page = await browser.get(f"{APPS}/{app.id}")
     sent = {"name": "Sync", "redirect_uris": "https://evil.example/cb", "scope_selection": "all"}
     led = await browser.submit(page, f"{APPS}/{app.id}", **sent)
     assert (led.header("location") or "").startswith("/console/confirm")
-    async with world.uow.begin_reading(Tenant(world.orgs["Fjord"].id, True)) as tx:
+    async with application.uow.begin_reading(Tenant(application.orgs["Fjord"].id, True)) as tx:
         assert (await tx[AppStore].get(app.id)).redirect_uris == app.redirect_uris
 
 
-async def test_a_signing_secret_is_rotated_only_with_recent_authentication(world: World) -> None:
-    browser = await world.browser()
-    world.clock.advance(timedelta(minutes=20))
+async def test_a_signing_secret_is_rotated_only_with_recent_authentication(application: ApplicationHarness) -> None:
+    browser = await application.open_browser()
+    application.clock.advance(timedelta(minutes=20))
     led = await browser.get("/console/developers/webhooks/whe_1/rotate")
     assert (led.header("location") or "").startswith("/console/confirm")
 
 
-async def test_no_link_outlives_a_change_of_password(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies[AuthServices]
-    _, reset = await world.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
-    _, link = await world.dependencies[LinkService].create(ada, LinkPurpose.SIGN_IN)
+async def test_no_link_outlives_a_change_of_password(application: ApplicationHarness) -> None:
+    ada, accounts = await _create_ada(application), application.dependencies[AuthServices]
+    _, reset = await application.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
+    _, link = await application.dependencies[LinkService].create(ada, LinkPurpose.SIGN_IN)
     await accounts.passwords.change(ada, PASSWORD, None, HERE)
     assert await accounts.passwords.set_by_link(reset, "somebody else's own", HERE) is None
     assert await accounts.sign_in.sign_in_with_link(link, HERE, "") is None
 
 
-class Busy:
+class BusyHasher:
     """Hashes nothing while there is too much to do."""
 
     def __init__(self) -> None:
@@ -177,112 +188,114 @@ class Busy:
 
 
 async def test_a_link_is_not_used_up_by_a_password_that_could_not_be_set() -> None:
-    async with running(passwords=(busy := Busy())) as world:
-        ada, passwords = await _ada(world), world.dependencies[AuthServices].passwords
-        _, link = await world.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
+    async with run_application(passwords=(busy := BusyHasher())) as application:
+        ada, passwords = await _create_ada(application), application.dependencies[AuthServices].passwords
+        _, link = await application.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
         with pytest.raises(Overloaded):
             await passwords.set_by_link(link, PASSWORD, HERE)
         busy.busy = False
         assert await passwords.set_by_link(link, PASSWORD, HERE) is not None
 
 
-async def test_password_checks_are_limited(world: World) -> None:
-    ada, passwords = await _ada(world), world.dependencies[AuthServices].passwords
-    refusals = [await _refused(passwords.change(ada, "password123", None, HERE)) for _ in range(25)]
+async def test_password_checks_are_limited(application: ApplicationHarness) -> None:
+    ada, passwords = await _create_ada(application), application.dependencies[AuthServices].passwords
+    refusals = [await _is_refused(passwords.change(ada, "password123", None, HERE)) for _ in range(25)]
     assert refusals == [InvalidRequest] * 20 + [RateLimited] * 5
-    new = User(new_id("usr"), "new@fjord.example", "New", None, world.clock.now())
-    refusals = [await _refused(passwords.create_account(new, "password123")) for _ in range(25)]
+    new = User(new_id("usr"), "new@fjord.example", "New", None, application.clock.now())
+    refusals = [await _is_refused(passwords.create_account(new, "password123")) for _ in range(25)]
     assert refusals == [InvalidRequest] * 20 + [RateLimited] * 5
 
 
-async def _refused(action: Awaitable[object]) -> type[Exception]:
+async def _is_refused(action: Awaitable[object]) -> type[Exception]:
     with pytest.raises(DomainError) as refusal:
         await action
     return refusal.type
 
 
-async def test_guessing_hides_no_new_browser(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies[AuthServices]
+async def test_guessing_hides_no_new_browser(application: ApplicationHarness) -> None:
+    ada, accounts = await _create_ada(application), application.dependencies[AuthServices]
     await accounts.sign_in.start_session(ada, (AuthMethod.PASSWORD,), HERE, "")
     for _ in range(60):
         await accounts.notices.notify(ada, "sign_in_failed", HERE)
     await accounts.sign_in.start_session(ada, (AuthMethod.PASSWORD,), HERE, "")
-    assert "new_device" in [one.kind for one in await world.people.list_events(ada.id, 5)]
+    assert "new_device" in [one.kind for one in await application.people.list_events(ada.id, 5)]
 
 
-async def test_a_customer_of_ipv6_is_one_address(world: World) -> None:
+async def test_a_customer_of_ipv6_is_one_address(application: ApplicationHarness) -> None:
     form = {"content-type": "application/json"}
     body = b'{"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"}'
-    answers = [
-        await Client(world.app, None, f"2001:db8:0:1::{one:x}").send("POST", "/oauth/register", body=body, headers=form)
+    responses = [
+        await Client(application.app, None, f"2001:db8:0:1::{one:x}").send(
+            "POST", "/oauth/register", body=body, headers=form
+        )
         for one in range(1, 13)
     ]
-    assert [answer.status for answer in answers] == [201] * 10 + [429] * 2
+    assert [response.status for response in responses] == [201] * 10 + [429] * 2
 
 
-async def test_use_of_a_recovery_code_is_reported_by_mail(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies[AuthServices]
+async def test_use_of_a_recovery_code_is_reported_by_mail(application: ApplicationHarness) -> None:
+    ada, accounts = await _create_ada(application), application.dependencies[AuthServices]
     enrolment = await accounts.factors.enrol(ada)
-    codes = await accounts.factors.confirm(ada, _shown(world, enrolment.secret), HERE)
-    session, _ = await world.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
+    codes = await accounts.factors.confirm(ada, _show(application, enrolment.secret), HERE)
+    session, _ = await application.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
     await accounts.passwords.reauthenticate(ada, session, "", codes[0], HERE)
-    assert "recovery_code_used" in [one.kind for one in await world.people.list_events(ada.id, 5)]
+    assert "recovery_code_used" in [one.kind for one in await application.people.list_events(ada.id, 5)]
 
 
-def _shown(world: World, secret: str) -> str:
-    return pyotp.TOTP(secret).at(world.clock.now())
+def _show(application: ApplicationHarness, secret: str) -> str:
+    return pyotp.TOTP(secret).at(application.clock.now())
 
 
-async def test_who_is_no_owner_any_more_comes_in_by_the_provider(world: World) -> None:
-    org, now = await connected(world), world.clock.now()
-    await _enforced(world, org)
-    user = await world.people.add(User(new_id("usr"), "bo@fjord.example", "Bo", now, now))
-    await world.join(user, "Fjord", "owner")
-    _, cookie = await world.sessions.start(user, [AuthMethod.PASSKEY], HERE)
-    manager = await world.browser()
+async def test_who_is_no_owner_any_more_comes_in_by_the_provider(application: ApplicationHarness) -> None:
+    org, now = await connect_provider(application), application.clock.now()
+    await _enforce(application, org)
+    user = await application.people.add(User(new_id("usr"), "bo@fjord.example", "Bo", now, now))
+    await application.add_member(user, "Fjord", "owner")
+    _, cookie = await application.sessions.start(user, [AuthMethod.PASSKEY], HERE)
+    manager = await application.open_browser()
     page = await manager.get(MEMBERS)
     assert (await manager.submit(page, f"{MEMBERS}/{user.id}/role", role="editor")).status == 303
-    assert await world.sessions.find(cookie) is None
+    assert await application.sessions.find(cookie) is None
 
 
-async def test_a_script_gets_nothing_back_with_its_person(world: World) -> None:
-    ada, manager = await _ada(world), await world.browser()
-    _, token = await world.sessions.create_token(ada, world.orgs["Fjord"].id)
-    _, other = await world.sessions.create_token(ada, world.orgs["Oak"].id)
+async def test_a_script_gets_nothing_back_with_its_person(application: ApplicationHarness) -> None:
+    ada, manager = await _create_ada(application), await application.open_browser()
+    _, token = await application.sessions.create_token(ada, application.orgs["Fjord"].id)
+    _, other = await application.sessions.create_token(ada, application.orgs["Oak"].id)
     page = await manager.get(f"{MEMBERS}/{ada.id}/remove")
     assert (await manager.submit(page, f"{MEMBERS}/{ada.id}/remove")).status == 303
-    await world.join(ada, "Fjord", "editor")
-    assert (await Client(world.app, token).get("/v1/org")).status == 401
-    assert (await Client(world.app, other).get("/v1/org")).status == 200
+    await application.add_member(ada, "Fjord", "editor")
+    assert (await Client(application.app, token).get("/v1/org")).status == 401
+    assert (await Client(application.app, other).get("/v1/org")).status == 200
 
 
-async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(world: World) -> None:
-    stage, org = Stage(world), world.orgs["Fjord"]
-    app, person = await stage.app(), await stage.person()
-    first = await stage.signed_in(app, person, scope="products:read sources:read")
+async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(application: ApplicationHarness) -> None:
+    harness, org = OAuthHarness(application), application.orgs["Fjord"]
+    app, person = await harness.create_app(), await harness.create_member()
+    first = await harness.sign_in(app, person, scope="products:read sources:read")
 
     async def narrowed(*scopes: str) -> None:
-        async with world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
+        async with application.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
             change = AppChange(scopes=frozenset(scopes))
-            await AppService(world.access.compute_digest).change_app(tx, owner_of(org), app.id, change)
+            await AppService(application.access.compute_digest).change_app(tx, create_principal(org), app.id, change)
 
     await narrowed("products:read", "org:read")
-    second = await stage.refresh(app, first["refresh_token"])
+    second = await harness.refresh_tokens(app, first["refresh_token"])
     assert second.status == 200 and second.json()["scope"] == "products:read"
-    assert (await stage.client(second.json()["access_token"]).get("/v1/sources")).status == 403
+    assert (await harness.build_client(second.json()["access_token"]).get("/v1/sources")).status == 403
     await narrowed("org:read")
-    third = await stage.refresh(app, second.json()["refresh_token"])
+    third = await harness.refresh_tokens(app, second.json()["refresh_token"])
     assert third.status == 400, "none of what was agreed to is left, and nothing else takes its place"
 
 
 async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "render_template", lambda template, block, values: values["text"])
-    browser = await world.browser()
-    signed_in = await world.sessions.find(browser.cookies[COOKIE])
+    browser = await application.open_browser()
+    signed_in = await application.sessions.find(browser.cookies[COOKIE])
     page = SimpleNamespace(
-        sessions=world.dependencies[SessionService], person=signed_in, principal=signed_in.principal,
+        sessions=application.dependencies[SessionService], person=signed_in, principal=signed_in.principal,
         request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session_cookie_name=COOKIE),
     )  # fmt: skip
     shown = iter(range(9))
@@ -292,5 +305,5 @@ async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
 
     pieces = streams._stream_changes(page, "", state)  # type: ignore[arg-type]
     assert b"show" in await anext(pieces)
-    await world.sessions.revoke(signed_in.user.id, signed_in.session.id)
+    await application.sessions.revoke(signed_in.user.id, signed_in.session.id)
     assert b"end" in await anext(pieces)

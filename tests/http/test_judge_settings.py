@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from domain.kernel.tenancy import Tenant
+from tests.http.application import ApplicationHarness, run_application
 from tests.http.client import Client
-from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio
 PLACE = "/v1/matching/judge-settings"
@@ -19,7 +19,7 @@ DEFAULTS = {
 }
 
 
-class Some:
+class PartialModels:
     """Models of which two can be asked."""
 
     def is_configured(self, model: str | None) -> bool:
@@ -27,44 +27,44 @@ class Some:
         return model in (None, "small-1")
 
 
-async def _patched(client: Client, **changes: Any) -> Any:
+async def _patch(client: Client, **changes: Any) -> Any:
     return await client.send_json("PATCH", PLACE, changes)
 
 
-def _jobs(world: World, tenant: Tenant) -> list[str]:
+def _list_jobs(application: ApplicationHarness, tenant: Tenant) -> list[str]:
     statement = "SELECT kind FROM jobs WHERE org = %s AND livemode = %s ORDER BY id"
-    return [row.kind for row in world.database.fetch_rows(statement, tenant.org, tenant.livemode)]
+    return [row.kind for row in application.database.fetch_rows(statement, tenant.org, tenant.livemode)]
 
 
 async def test_until_somebody_sets_them_they_are_the_defaults(client: Client) -> None:
-    answer = await client.get(PLACE)
-    assert (answer.status, answer.json()) == (200, DEFAULTS)
-    assert answer.headers["etag"].startswith('"1-')
+    response = await client.get(PLACE)
+    assert (response.status, response.json()) == (200, DEFAULTS)
+    assert response.headers["etag"].startswith('"1-')
 
 
 async def test_what_is_set_stays_and_has_what_is_open_judged() -> None:
-    async with running(models=Some()) as world:
-        client = await world.client()
-        tenant = Tenant(world.orgs["Fjord"].id, True)
-        answer = await _patched(client, enabled=True, model="small-1", auto_merge_at=0.5, daily_budget_micros=0)
+    async with run_application(models=PartialModels()) as application:
+        client = await application.create_client()
+        tenant = Tenant(application.orgs["Fjord"].id, True)
+        response = await _patch(client, enabled=True, model="small-1", auto_merge_at=0.5, daily_budget_micros=0)
         wanted = DEFAULTS | {"enabled": True, "model": "small-1", "auto_merge_at": 0.5, "daily_budget_micros": 0}
-        assert (answer.status, answer.json()) == (200, wanted)
-        assert (await client.get(PLACE)).json() == wanted and _jobs(world, tenant) == ["matching.judge"]
-        again = await _patched(client, model=None, auto_merge_at=1)
+        assert (response.status, response.json()) == (200, wanted)
+        assert (await client.get(PLACE)).json() == wanted and _list_jobs(application, tenant) == ["matching.judge"]
+        again = await _patch(client, model=None, auto_merge_at=1)
         assert again.json() == {name: value for name, value in wanted.items() if name != "model"} | {
             "auto_merge_at": 1.0
         }
-        same = await _patched(client, enabled=True)
+        same = await _patch(client, enabled=True)
         assert same.headers["etag"] == again.headers["etag"] and same.headers["etag"].startswith('"3-')
-        off = await _patched(client, enabled=False)
-        assert off.json()["enabled"] is False and len(_jobs(world, tenant)) == 2
-        assert (await (await world.client("Oak")).get(PLACE)).json() == DEFAULTS
-        assert (await (await world.client(livemode=False)).get(PLACE)).json() == DEFAULTS
+        off = await _patch(client, enabled=False)
+        assert off.json()["enabled"] is False and len(_list_jobs(application, tenant)) == 2
+        assert (await (await application.create_client("Oak")).get(PLACE)).json() == DEFAULTS
+        assert (await (await application.create_client(livemode=False)).get(PLACE)).json() == DEFAULTS
 
 
 async def test_changes_are_audited_and_dry_runs_are_none() -> None:
-    async with running(models=Some()) as world:
-        client = await world.client()
+    async with run_application(models=PartialModels()) as application:
+        client = await application.create_client()
         dry = await client.send_json("PATCH", PLACE, {"enabled": True}, service_dry_run="explain")
         [change] = dry.json()["changes"]
         assert (change["object"], change["fields"]) == (
@@ -89,30 +89,34 @@ async def test_changes_are_audited_and_dry_runs_are_none() -> None:
     ],
 )
 async def test_values_out_of_range(client: Client, changes: dict[str, Any], fault: tuple[str, str]) -> None:
-    answer = await _patched(client, **changes)
-    assert (answer.status, answer.faults) == (400, {fault})
+    response = await _patch(client, **changes)
+    assert (response.status, response.faults) == (400, {fault})
 
 
 async def test_no_model_configured(client: Client) -> None:
-    answer = await _patched(client, enabled=True)
-    assert (answer.status, answer.code, answer.faults) == (422, "unprocessable", {("enabled", "invalid_value")})
-    assert "JOINERY_MODELS" in answer.json()["detail"]
-    unpriced = await _patched(client, model="small-1")
+    response = await _patch(client, enabled=True)
+    assert (response.status, response.code, response.faults) == (422, "unprocessable", {("enabled", "invalid_value")})
+    assert "JOINERY_MODELS" in response.json()["detail"]
+    unpriced = await _patch(client, model="small-1")
     assert (unpriced.status, unpriced.code, unpriced.faults) == (422, "model_unpriced", {("model", "invalid_value")})
     assert "JOINERY_MODELS" in unpriced.json()["detail"]
-    assert (await _patched(client, auto_merge_at=0.8, enabled=False)).json()["auto_merge_at"] == 0.8
+    assert (await _patch(client, auto_merge_at=0.8, enabled=False)).json()["auto_merge_at"] == 0.8
 
 
 async def test_a_model_that_is_not_supported() -> None:
-    async with running(models=Some()) as world:
-        client = await world.client()
-        answer = await _patched(client, model="dear-1")
-        assert (answer.status, answer.code, answer.faults) == (422, "model_unpriced", {("model", "invalid_value")})
+    async with run_application(models=PartialModels()) as application:
+        client = await application.create_client()
+        response = await _patch(client, model="dear-1")
+        assert (response.status, response.code, response.faults) == (
+            422,
+            "model_unpriced",
+            {("model", "invalid_value")},
+        )
         assert (await client.get(PLACE)).json() == DEFAULTS
 
 
-async def test_the_scopes_it_takes(world: World) -> None:
-    reader = await world.client(scopes=frozenset({"products:read"}))
-    assert (await reader.get(PLACE)).status == 200 and (await _patched(reader, auto_merge_at=0.9)).status == 403
-    lacking = await world.client(scopes=frozenset({"sources:read"}))
+async def test_the_scopes_it_takes(application: ApplicationHarness) -> None:
+    reader = await application.create_client(scopes=frozenset({"products:read"}))
+    assert (await reader.get(PLACE)).status == 200 and (await _patch(reader, auto_merge_at=0.9)).status == 403
+    lacking = await application.create_client(scopes=frozenset({"sources:read"}))
     assert (await lacking.get(PLACE)).status == 403

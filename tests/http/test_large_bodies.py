@@ -11,40 +11,40 @@ import pytest
 from domain.kernel.errors import InvalidRequest
 from entrypoints.http.body import SMALL_BODY_BYTES, decode_body, has_many_values, has_more_values
 from ports.parsing import ParserFailed, ParserTerminated
+from tests.http.application import run_application
 from tests.http.client import Client
-from tests.http.fakes import running
 
 MIB = 1 << 20
-MOST = 80_000
+MAX_VALUES = 80_000
 
 
-def _filled(size: int, head: bytes, unit: bytes, tail: bytes) -> bytes:
+def _fill(size: int, head: bytes, unit: bytes, tail: bytes) -> bytes:
     """A body of about that size: the unit again and again, `%d` in it counted."""
     if b"%d" not in unit:
         return head + b",".join([unit] * ((size - len(head) - len(tail)) // (len(unit) + 1))) + tail
     return head + b",".join(unit % number for number in range(size // (len(unit) + 6))) + tail
 
 
-def hostile(size: int) -> dict[str, bytes]:
+def build_hostile_bodies(size: int) -> dict[str, bytes]:
     """Bodies of about that size, each the worst of its kind."""
     return {
         "nested lists": b"[" * size,
         "nested objects": b'{"a":' * (size // 5),
         "nested and closed": b"[" * (size // 2) + b"]" * (size // 2),
-        "doubled keys": _filled(size, b"{", b'"a":1', b"}"),
-        "doubled long keys": _filled(size, b"{", b'"abcdefghij":1.5', b"}"),
-        "doubled at the end": _filled(size, b"[", b'"%d......................"', b',{"a":1,"a":2}]'),
-        "doubled in each": _filled(size, b"[", b'{"a":1,"a":1}', b"]"),
-        "ones": _filled(size, b"[", b"1", b"]"),
-        "empty lists": _filled(size, b"[", b"[]", b"]"),
-        "empty objects": _filled(size, b"[", b"{}", b"]"),
-        "empty texts": _filled(size, b"[", b'""', b"]"),
-        "unknown fields": _filled(size, b"{", b'"k%d":0', b"}"),
-        "long unknown fields": _filled(size, b"{", b'"k%d%%s":0'.replace(b"%%s", b"x" * 200), b"}"),
+        "doubled keys": _fill(size, b"{", b'"a":1', b"}"),
+        "doubled long keys": _fill(size, b"{", b'"abcdefghij":1.5', b"}"),
+        "doubled at the end": _fill(size, b"[", b'"%d......................"', b',{"a":1,"a":2}]'),
+        "doubled in each": _fill(size, b"[", b'{"a":1,"a":1}', b"]"),
+        "ones": _fill(size, b"[", b"1", b"]"),
+        "empty lists": _fill(size, b"[", b"[]", b"]"),
+        "empty objects": _fill(size, b"[", b"{}", b"]"),
+        "empty texts": _fill(size, b"[", b'""', b"]"),
+        "unknown fields": _fill(size, b"{", b'"k%d":0', b"}"),
+        "long unknown fields": _fill(size, b"{", b'"k%d%%s":0'.replace(b"%%s", b"x" * 200), b"}"),
         "digits": b"[" + b"9" * (size - 2) + b"]",
         "fraction": b"[0." + b"9" * (size - 4) + b"]",
-        "exponents": _filled(size, b"[", b"1e999999999", b"]"),
-        "decimals": _filled(size, b"[", b"1.5000000000000000000000", b"]"),
+        "exponents": _fill(size, b"[", b"1e999999999", b"]"),
+        "decimals": _fill(size, b"[", b"1.5000000000000000000000", b"]"),
         "escapes": b'["' + b"\\n" * (size // 2) + b'"]',
         "escaped quotes": b'["' + b'\\"' * (size // 2) + b'"]',
         "code points": b'["' + b"\\u00e9" * (size // 6) + b'"]',
@@ -57,27 +57,27 @@ def hostile(size: int) -> dict[str, bytes]:
     }
 
 
-KINDS = sorted(hostile(100))
+KINDS = sorted(build_hostile_bodies(100))
 
 
-def _read(raw: bytes) -> Any:
+def _decode(raw: bytes) -> Any:
     try:
-        return decode_body(raw, MOST)
+        return decode_body(raw, MAX_VALUES)
     except InvalidRequest as refused:
         return refused.fields
 
 
-def _seconds(raw: bytes) -> float:
+def _measure_seconds(raw: bytes) -> float:
     started = time.process_time()
-    _read(raw)
+    _decode(raw)
     return time.process_time() - started
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_time_is_linear(kind: str) -> None:
-    small, large = hostile(MIB // 4)[kind], hostile(MIB)[kind]
-    least = min(_seconds(small) for _ in range(3))
-    assert min(_seconds(large) for _ in range(3)) <= 12 * max(least, 0.005)
+    small, large = build_hostile_bodies(MIB // 4)[kind], build_hostile_bodies(MIB)[kind]
+    least = min(_measure_seconds(small) for _ in range(3))
+    assert min(_measure_seconds(large) for _ in range(3)) <= 12 * max(least, 0.005)
 
 
 @pytest.mark.parametrize("size", [1000, 2 * SMALL_BODY_BYTES])
@@ -96,7 +96,7 @@ def test_time_is_linear(kind: str) -> None:
 )
 def test_faults_are_named_in_bodies_of_any_size(size: int, body: str, path: str, code: str) -> None:
     raw = (body % json.dumps("," * size)).encode()
-    assert [(fault.field, fault.code) for fault in _read(raw)] == [(path, code)]
+    assert [(fault.field, fault.code) for fault in _decode(raw)] == [(path, code)]
 
 
 def test_values_are_counted_outside_of_texts() -> None:
@@ -110,12 +110,12 @@ def test_values_are_counted_outside_of_texts() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_kind_is_answered(client: Client, kind: str) -> None:
     """With a problem that is small, whatever was sent."""
-    raw = hostile(MIB - 1000)[kind][:MIB]
+    raw = build_hostile_bodies(MIB - 1000)[kind][:MIB]
     headers = {"content-type": "application/json", "idempotency-key": "k"}
-    answer = await client.send("POST", "/v1/things", body=raw, headers=headers)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    problem = answer.json()
-    assert 1 <= len(problem["errors"]) <= 100 and len(answer.body) < 128 * 1024
+    response = await client.send("POST", "/v1/things", body=raw, headers=headers)
+    assert (response.status, response.code) == (400, "invalid_request")
+    problem = response.json()
+    assert 1 <= len(problem["errors"]) <= 100 and len(response.body) < 128 * 1024
     without = await client.send("POST", "/v1/bulk", body=raw, headers=headers | {"idempotency-key": "l"})
     assert without.status in (400, 403) and len(without.body) < 128 * 1024
 
@@ -123,16 +123,16 @@ async def test_every_kind_is_answered(client: Client, kind: str) -> None:
 @pytest.mark.asyncio
 async def test_the_errors_of_a_large_body_are_limited(client: Client) -> None:
     body = {f"k{number}": 0 for number in range(9_000)}
-    answer = await client.post("/v1/things", body)
-    assert len(answer.json()["errors"]) == 100
-    assert "at least 100 more" in answer.json()["detail"]
+    response = await client.post("/v1/things", body)
+    assert len(response.json()["errors"]) == 100
+    assert "at least 100 more" in response.json()["detail"]
 
 
 MANY_LISTS = b'{"name":[' + b"[]," * 25_000 + b"1]}"
 MANY_FAULTS = {"name": [1] * 25_000}
 
 
-class _Processes:
+class _RecordingParsers:
     """Stands for parser processes: the calls in their order, each carried out in a thread, or refused by `error`."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -148,14 +148,14 @@ class _Processes:
 
 @pytest.mark.asyncio
 async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    processes, decoded = _Processes(), list[int]()
+    processes, decoded = _RecordingParsers(), list[int]()
     monkeypatch.setattr("entrypoints.http.checks.decode_body", lambda raw, most: decoded.append(len(raw)))
-    async with running(parsers=processes) as world:
-        client = await world.client()
+    async with run_application(parsers=processes) as application:
+        client = await application.create_client()
         headers = {"content-type": "application/json", "idempotency-key": "k"}
         for raw in (MANY_LISTS, MANY_LISTS[:-1], b'{"name":' + b"[" * 33 + b"]" * 33 + b"," + MANY_LISTS[1:]):
-            answer = await client.send("POST", "/v1/things", body=raw, headers=headers)
-            assert (answer.status, answer.code) == (400, "invalid_request")
+            response = await client.send("POST", "/v1/things", body=raw, headers=headers)
+            assert (response.status, response.code) == (400, "invalid_request")
         few = await client.send("POST", "/v1/things", body=b'{"name":"' + b"x" * 100_000 + b'"}', headers=headers)
         unwanted = await client.send("POST", "/v1/heavy", body=MANY_LISTS, headers=headers)
     assert (few.status, unwanted.status) == (400, 400) and unwanted.json()["errors"][0]["code"] == "unknown_field"
@@ -164,8 +164,8 @@ async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: 
 
 @pytest.mark.asyncio
 async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running(parsers=_Processes()) as world:
-        client = await world.client()
+    async with run_application(parsers=_RecordingParsers()) as application:
+        client = await application.create_client()
         apart = await client.post("/v1/things", MANY_FAULTS)
         monkeypatch.setattr("entrypoints.http.body.MAX_QUICK_VALUES", 100_000)
         here = await client.post("/v1/things", MANY_FAULTS)
@@ -178,17 +178,17 @@ async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pyt
     ("error", "status"), [(ParserTerminated("it takes too long"), 400), (ParserFailed("the fork server is gone"), 503)]
 )
 async def test_a_process_that_ends_or_fails_refuses_the_body(error: Exception, status: int) -> None:
-    async with running(parsers=_Processes(error)) as world:
-        client = await world.client()
+    async with run_application(parsers=_RecordingParsers(error)) as application:
+        client = await application.create_client()
         assert (await client.post("/v1/things", MANY_FAULTS)).status == status
 
 
 @pytest.mark.asyncio
 async def test_a_valid_body_of_many_values_is_taken() -> None:
-    async with running(parsers=_Processes()) as world:
-        client = await world.client()
-        answer = await client.post("/v1/things/src_0000000000000000000000/poke", {"a": [[1]] * 20_001})
-    assert answer.status == 200
+    async with run_application(parsers=_RecordingParsers()) as application:
+        client = await application.create_client()
+        response = await client.post("/v1/things/src_0000000000000000000000/poke", {"a": [[1]] * 20_001})
+    assert response.status == 200
 
 
 def test_records_are_not_dense() -> None:

@@ -13,7 +13,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
 from ports.unit_of_work import UnitOfWork
-from tests.http.client import Answer, Client
+from tests.http.client import Client, Response
 from tests.support.merged_catalogues import MergedCatalogue
 from tests.tenancy.application import ServedApplication, serve_application
 
@@ -21,34 +21,34 @@ pytestmark = pytest.mark.asyncio
 
 
 @dataclass
-class Desk:
+class MatchHarness:
     """A client, and two products of two sources with a pair."""
 
-    world: ServedApplication
+    application: World
     client: Client
-    shop: MergedCatalogue
+    catalogue: MergedCatalogue
     ours: Product
     theirs: Product
     pair: MatchPair
 
-    async def post(self, path: str, **headers: str) -> Answer:
+    async def post(self, path: str, **headers: str) -> Response:
         return await self.client.send_json("POST", path, None, **{"idempotency_key": new_id("req"), **headers})
 
-    async def act(self, what: str) -> Answer:
+    async def act_on_pair(self, what: str) -> Response:
         """Something is done with the pair."""
         return await self.post(f"/v1/match-pairs/{self.pair.id}/{what}")
 
-    async def merge(self) -> str:
+    async def merge_pair(self) -> str:
         """The pair is merged; answers the merge."""
-        return str((await self.act("merge")).json()["merge"])
+        return str((await self.act_on_pair("merge")).json()["merge"])
 
 
 @pytest_asyncio.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with serve_application(tmp_path) as world:
-        organisation = await world.create_organisation()
+async def harness(tmp_path: Path) -> AsyncIterator[MatchHarness]:
+    async with serving(tmp_path) as application:
+        organisation = await application.organisation()
         tenant = Tenant(organisation.id, True)
-        shop = MergedCatalogue(world.dependencies[UnitOfWork], tenant)
+        shop = MergedCatalogue(application.dependencies[UnitOfWork], tenant)
         first = await shop.create_source(catalogue=organisation.get_catalogue_id(True))
         ours, theirs = (
             await shop.load_product(first, "A", "red"),
@@ -59,57 +59,57 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
             PairEvidence("price", 1, -1.0, "far apart"),
         )
         pair = await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
-        yield Desk(world, await world.create_client(tenant), shop, ours, theirs, pair)
+        yield MatchHarness(application, await application.client(tenant), shop, ours, theirs, pair)
 
 
-async def test_a_pair_as_it_is_answered(desk: Desk) -> None:
-    answer = await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")
-    pair = answer.json()
+async def test_a_pair_as_it_is_answered(harness: MatchHarness) -> None:
+    response = await harness.client.get(f"/v1/match-pairs/{harness.pair.id}")
+    pair = response.json()
     assert {name: pair[name] for name in ("object", "status", "probability", "prior", "conflicts", "held")} == {
         "object": "match_pair", "status": "open", "probability": 0.9, "prior": -2.0, "conflicts": ["colour"],
         "held": False,
     }  # fmt: skip
     assert not pair.keys() & {"judgement", "merge"}
-    sides = [{"id": one.variants[0].id, "product": one.id} for one in (desk.ours, desk.theirs)]
+    sides = [{"id": one.variants[0].id, "product": one.id} for one in (harness.ours, harness.theirs)]
     assert sorted(pair["variants"], key=lambda one: str(one["id"])) == sorted(sides, key=lambda one: str(one["id"]))
     assert pair["evidence"] == [
         {"comparison": "title", "level": 3, "weight": 5.5, "name": "alike", "left": "Oak", "right": "Oak bench"},
         {"comparison": "price", "level": 1, "weight": -1.0, "name": "far apart"},
     ]
-    listed = (await desk.client.get("/v1/match-pairs?status=open")).json()
+    listed = (await harness.client.get("/v1/match-pairs?status=open")).json()
     assert listed["data"] == [pair]
-    assert (await desk.client.get(f"/v1/match-pairs?variant={new_id('var')}")).json()["data"] == []
+    assert (await harness.client.get(f"/v1/match-pairs?variant={new_id('var')}")).json()["data"] == []
 
 
-async def test_merging_and_undoing(desk: Desk) -> None:
-    merged = await desk.act("merge")
+async def test_merging_and_undoing(harness: MatchHarness) -> None:
+    merged = await harness.act_on_pair("merge")
     assert (merged.status, merged.json()["status"]) == (200, "merged")
-    merge = (await desk.client.get(f"/v1/merges/{merged.json()['merge']}")).json()
+    merge = (await harness.client.get(f"/v1/merges/{merged.json()['merge']}")).json()
     assert {name: merge[name] for name in ("object", "kind", "status", "survivor", "merged", "pair", "decided_by")} == {
-        "object": "merge", "kind": "variant", "status": "applied", "survivor": desk.ours.variants[0].id,
-        "merged": desk.theirs.variants[0].id, "pair": desk.pair.id, "decided_by": "person",
+        "object": "merge", "kind": "variant", "status": "applied", "survivor": harness.ours.variants[0].id,
+        "merged": harness.theirs.variants[0].id, "pair": harness.pair.id, "decided_by": "person",
     }  # fmt: skip
-    gone = await desk.client.get(f"/v1/products/{desk.theirs.id}")
-    assert (gone.status, gone.json()["id"]) == (200, desk.ours.id)
+    gone = await harness.client.get(f"/v1/products/{harness.theirs.id}")
+    assert (gone.status, gone.json()["id"]) == (200, harness.ours.id)
     assert gone.json()["provenance"]["title"]["reason"] in ("freshest", "only_source")
-    offers = (await desk.client.get(f"/v1/offers?variant={desk.ours.variants[0].id}")).json()["data"]
+    offers = (await harness.client.get(f"/v1/offers?variant={harness.ours.variants[0].id}")).json()["data"]
     assert {(offer["product"], offer["product_external_id"]) for offer in offers} == {
-        (desk.ours.id, "A"),
-        (desk.ours.id, "B"),
+        (harness.ours.id, "A"),
+        (harness.ours.id, "B"),
     }
-    kinds = [one["kind"] for one in (await desk.client.get("/v1/merges?status=applied")).json()["data"]]
+    kinds = [one["kind"] for one in (await harness.client.get("/v1/merges?status=applied")).json()["data"]]
     assert kinds == ["product", "variant"]
-    undone = await desk.post(f"/v1/merges/{merge['id']}/undo")
+    undone = await harness.post(f"/v1/merges/{merge['id']}/undo")
     assert (undone.status, undone.json()["status"]) == (200, "undone") and undone.json()["undone_at"]
-    assert (await desk.client.get(f"/v1/products/{desk.theirs.id}")).json()["id"] == desk.theirs.id
-    assert [one["status"] for one in (await desk.client.get("/v1/merges")).json()["data"]] == ["undone", "undone"]
+    assert (await harness.client.get(f"/v1/products/{harness.theirs.id}")).json()["id"] == harness.theirs.id
+    assert [one["status"] for one in (await harness.client.get("/v1/merges")).json()["data"]] == ["undone", "undone"]
 
 
-async def test_events_name_the_request_that_caused_them_and_their_catalogue(desk: Desk) -> None:
-    merged = await desk.act("merge")
-    merge = (await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")).json()["merge"]
-    undone = await desk.post(f"/v1/merges/{merge}/undo")
-    events = (await desk.client.get("/v1/changes")).json()["data"]
+async def test_events_name_the_request_that_caused_them_and_their_catalogue(harness: MatchHarness) -> None:
+    merged = await harness.act_on_pair("merge")
+    merge = (await harness.client.get(f"/v1/match-pairs/{harness.pair.id}")).json()["merge"]
+    undone = await harness.post(f"/v1/merges/{merge}/undo")
+    events = (await harness.client.get("/v1/changes")).json()["data"]
     causes = {one["type"]: one["correlation_id"] for one in events if one["type"].endswith("merged")}
     for noun in ("product", "variant"):
         assert causes[f"{noun}.merged"] == merged.headers["request-id"]
@@ -117,52 +117,52 @@ async def test_events_name_the_request_that_caused_them_and_their_catalogue(desk
     requests = {merged.headers["request-id"], undone.headers["request-id"]}
     # Other tests may have licensed their catalogues to everybody in this database.
     own = [one for one in events if one["correlation_id"] in requests]
-    assert {one["data"]["catalogue"] for one in own} == {desk.ours.catalogue}
+    assert {one["data"]["catalogue"] for one in own} == {harness.ours.catalogue}
 
 
 @pytest.mark.parametrize(
     ("before", "allowed"),
     [("", {"merge", "dismiss"}), ("merge", set()), ("dismiss", {"reopen"}), ("dismiss reopen", {"merge", "dismiss"})],
 )
-async def test_states(desk: Desk, before: str, allowed: set[str]) -> None:
+async def test_states(harness: MatchHarness, before: str, allowed: set[str]) -> None:
     for what in before.split():
-        assert (await desk.act(what)).status == 200
+        assert (await harness.act_on_pair(what)).status == 200
     for what in ("merge", "dismiss", "reopen"):
-        answer = await desk.post(f"/v1/match-pairs/{desk.pair.id}/{what}", service_dry_run="true")
-        assert (answer.status == 200) == (what in allowed), (what, answer.body)
+        response = await harness.post(f"/v1/match-pairs/{harness.pair.id}/{what}", service_dry_run="true")
+        assert (response.status == 200) == (what in allowed), (what, response.body)
         if what not in allowed:
-            assert (answer.status, answer.json()["code"]) == (409, "conflict")
-            assert "The pair is" in answer.json()["detail"]
+            assert (response.status, response.json()["code"]) == (409, "conflict")
+            assert "The pair is" in response.json()["detail"]
 
 
-async def test_a_merge_is_undone_once_and_in_its_turn(desk: Desk) -> None:
-    merge = await desk.merge()
-    third = await desk.shop.load_product(await desk.shop.create_source(), "C", "red")
-    later = await desk.shop.merge_variants(desk.theirs.variants[0], third.variants[0])
-    refused = await desk.post(f"/v1/merges/{merge}/undo")
+async def test_a_merge_is_undone_once_and_in_its_turn(harness: MatchHarness) -> None:
+    merge = await harness.merge_pair()
+    third = await harness.catalogue.load_product(await harness.catalogue.create_source(), "C", "red")
+    later = await harness.catalogue.merge_variants(harness.theirs.variants[0], third.variants[0])
+    refused = await harness.post(f"/v1/merges/{merge}/undo")
     assert refused.status == 409 and later.id in refused.json()["detail"]
     for id in (later.id, merge):
-        assert (await desk.post(f"/v1/merges/{id}/undo")).status == 200
-        assert (await desk.post(f"/v1/merges/{id}/undo")).status == 409
-    assert (await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")).json()["held"] is True
+        assert (await harness.post(f"/v1/merges/{id}/undo")).status == 200
+        assert (await harness.post(f"/v1/merges/{id}/undo")).status == 409
+    assert (await harness.client.get(f"/v1/match-pairs/{harness.pair.id}")).json()["held"] is True
 
 
-async def test_the_same_key_merges_once_and_a_dry_run_never(desk: Desk) -> None:
-    dry: Any = await desk.post(f"/v1/match-pairs/{desk.pair.id}/merge", service_dry_run="explain")
+async def test_the_same_key_merges_once_and_a_dry_run_never(harness: MatchHarness) -> None:
+    dry: Any = await harness.post(f"/v1/match-pairs/{harness.pair.id}/merge", service_dry_run="explain")
     assert {event["type"] for event in dry.json()["events"]} >= {"product.merged", "variant.merged"}
-    assert (await desk.client.get(f"/v1/products/{desk.theirs.id}")).json()["id"] == desk.theirs.id
+    assert (await harness.client.get(f"/v1/products/{harness.theirs.id}")).json()["id"] == harness.theirs.id
     key = new_id("req")
-    first = await desk.post(f"/v1/match-pairs/{desk.pair.id}/merge", idempotency_key=key)
-    again = await desk.post(f"/v1/match-pairs/{desk.pair.id}/merge", idempotency_key=key)
+    first = await harness.post(f"/v1/match-pairs/{harness.pair.id}/merge", idempotency_key=key)
+    again = await harness.post(f"/v1/match-pairs/{harness.pair.id}/merge", idempotency_key=key)
     assert first.body == again.body and again.headers["idempotent-replayed"] == "true"
 
 
-async def test_events_are_on_the_feed(desk: Desk) -> None:
-    merge = await desk.merge()
-    await desk.post(f"/v1/merges/{merge}/undo")
-    events = (await desk.client.get("/v1/changes?limit=100")).json()["data"]
+async def test_events_are_on_the_feed(harness: MatchHarness) -> None:
+    merge = await harness.merge_pair()
+    await harness.post(f"/v1/merges/{merge}/undo")
+    events = (await harness.client.get("/v1/changes?limit=100")).json()["data"]
     types = [event["type"] for event in events]
     for type in ("product.merged", "variant.merged", "product.unmerged", "variant.unmerged"):
         assert types.count(type) == 1, types
     merged = next(event for event in events if event["type"] == "variant.merged")
-    assert merged["data"]["merged_into"] == desk.ours.variants[0].id and merged["data"]["merge"] == merge
+    assert merged["data"]["merged_into"] == harness.ours.variants[0].id and merged["data"]["merge"] == merge

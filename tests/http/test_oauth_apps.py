@@ -12,27 +12,27 @@ from domain.oauth.model import App, AppKind, AppOrigin
 from domain.oauth.usecases.apps import AppChange, NewApp
 from domain.probes.ports import WebClient
 from entrypoints.oauth_endpoints import OAuthServices
-from tests.http.fakes import OPERATOR, running
-from tests.http.oauth import CALLBACK, Stage, owner_of
+from tests.http.application import OPERATOR, run_application
+from tests.http.oauth import CALLBACK, OAuthHarness, create_principal
 from tests.support.memory.hosts import MemoryWeb
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with running(web=MemoryWeb()) as world:
-        yield Stage(world)
+async def harness() -> AsyncIterator[OAuthHarness]:
+    async with run_application(web=MemoryWeb()) as application:
+        yield OAuthHarness(application)
 
 
-async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -> None:
-    org, apps = stage.world.orgs["Fjord"], stage.world.dependencies[OAuthServices].apps
+async def test_apps_are_kept_by_owners_and_admins_in_the_console(harness: OAuthHarness) -> None:
+    org, apps = harness.application.orgs["Fjord"], harness.application.dependencies[OAuthServices].apps
     wanted = NewApp("  Stock   board ", AppKind.WEB, (CALLBACK,), frozenset({"products:read"}))
-    async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
-        for caller in (owner_of(org, "developer"), owner_of(org, is_console_session=False)):
+    async with harness.application.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
+        for caller in (create_principal(org, "developer"), create_principal(org, is_console_session=False)):
             with pytest.raises(PermissionDenied):
                 await apps.create_app(tx, caller, wanted)
-        admin = owner_of(org, "admin")
+        admin = create_principal(org, "admin")
         app, secret = await apps.create_app(tx, admin, wanted)
         assert (
             app.name == "Stock board"
@@ -65,14 +65,18 @@ async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -
         assert not any(secret in str(change) or fresh in str(change) for change in changes)
 
 
-async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
-    app, person, apps = await stage.app(), await stage.person(), stage.world.dependencies[OAuthServices].apps
-    body = await stage.signed_in(app, person)
-    org = stage.world.orgs["Fjord"]
-    async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
-        await apps.delete_app(tx, owner_of(org), app.id)
-    assert (await stage.client(body["access_token"]).get("/v1/products")).status == 401
-    assert (await stage.refresh(app, body["refresh_token"])).json()["error"] == "invalid_client"
+async def test_a_deleted_apps_tokens_prove_nothing(harness: OAuthHarness) -> None:
+    app, person, apps = (
+        await harness.create_app(),
+        await harness.create_member(),
+        harness.application.dependencies[OAuthServices].apps,
+    )
+    body = await harness.sign_in(app, person)
+    org = harness.application.orgs["Fjord"]
+    async with harness.application.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
+        await apps.delete_app(tx, create_principal(org), app.id)
+    assert (await harness.build_client(body["access_token"]).get("/v1/products")).status == 401
+    assert (await harness.refresh_tokens(app, body["refresh_token"])).json()["error"] == "invalid_client"
 
 
 @pytest.mark.parametrize(
@@ -98,15 +102,15 @@ async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
         ({"token_endpoint_auth_method": "private_key_jwt"}, "invalid_client_metadata"),
     ],
 )
-async def test_what_registers_itself_is_judged(stage: Stage, metadata: dict[str, object], code: str) -> None:
-    answer = await stage.register(**metadata)
-    assert answer.status == 400 and answer.json()["error"] == code
+async def test_what_registers_itself_is_judged(harness: OAuthHarness, metadata: dict[str, object], code: str) -> None:
+    response = await harness.register_app(**metadata)
+    assert response.status == 400 and response.json()["error"] == code
 
 
-async def test_registrations_of_an_address_are_bounded(stage: Stage) -> None:
-    answers = [await stage.register() for _ in range(12)]
-    assert [answer.status for answer in answers] == [201] * 10 + [429] * 2
-    assert int(answers[-1].headers["retry-after"]) > 60 and answers[-1].json()["error"] == "temporarily_unavailable"
+async def test_registrations_of_an_address_are_bounded(harness: OAuthHarness) -> None:
+    responses = [await harness.register_app() for _ in range(12)]
+    assert [response.status for response in responses] == [201] * 10 + [429] * 2
+    assert int(responses[-1].headers["retry-after"]) > 60 and responses[-1].json()["error"] == "temporarily_unavailable"
 
 
 @pytest.mark.parametrize(
@@ -135,10 +139,12 @@ async def test_registrations_of_an_address_are_bounded(stage: Stage) -> None:
         (b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"]}' + b" " * 11_000, "application/json", 200),
     ],
 )
-async def test_documents_of_apps_are_judged(stage: Stage, body: bytes, kind: str, status: int) -> None:
+async def test_documents_of_apps_are_judged(harness: OAuthHarness, body: bytes, kind: str, status: int) -> None:
     url = "https://editor.example/client.json"
-    stage.world.dependencies[WebClient].serve(url, body.replace(b"URL", url.encode()), status, content_type=kind)
-    moment = stage.world.clock.now()
+    harness.application.dependencies[WebClient].serve(
+        url, body.replace(b"URL", url.encode()), status, content_type=kind
+    )
+    moment = harness.application.clock.now()
     app = App("app", url, AppKind.NATIVE, AppOrigin.DOCUMENT, "", ("http://localhost/cb",), frozenset(), moment, moment)
-    page = await stage.request_consent(await stage.person(), app)
+    page = await harness.request_consent(await harness.create_member(), app)
     assert page.status == 400 and page.header("location") is None

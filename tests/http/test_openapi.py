@@ -12,36 +12,36 @@ from openapi_spec_validator import validate
 from adapters.api_json.event_schemas import EVENT_SCHEMAS
 from entrypoints.operations.openapi import ComponentSchemas, build_document, list_error_codes
 from entrypoints.operations.table import OperationTable
-from tests.http import toys
+from tests.http import example_area
 from tests.support.operation_table import load_operation_table
 
 
 @pytest.fixture(scope="module")
-def described() -> dict[str, Any]:
+def description() -> dict[str, Any]:
     """The description of every row."""
     return build_document(load_operation_table(), "https://api.example", "https://docs.example")
 
 
-def test_valid(described: dict[str, Any]) -> None:
-    validate(described)
+def test_valid(description: dict[str, Any]) -> None:
+    validate(description)
 
 
 def test_toys_valid() -> None:
-    validate(build_document(OperationTable([toys.AREA]), "https://api.example", "https://docs.example"))
+    validate(build_document(OperationTable([example_area.AREA]), "https://api.example", "https://docs.example"))
 
 
-def test_every_row_and_answer(described: dict[str, Any]) -> None:
+def test_every_row_and_answer(description: dict[str, Any]) -> None:
     for row in load_operation_table():
-        operation = described["paths"][row.path][row.method.lower()]
+        operation = description["paths"][row.path][row.method.lower()]
         assert operation["operationId"] == row.id
         assert operation["x-rate-class"] == row.rate
         assert operation["x-scope"] == row.scope
         assert operation["x-who"] == row.caller_kind
         documented = {
             code
-            for status, answer in operation["responses"].items()
+            for status, response in operation["responses"].items()
             if int(status) >= 400
-            for code in answer["content"]["application/problem+json"]["examples"]
+            for code in response["content"]["application/problem+json"]["examples"]
         }
         assert documented == set(list_error_codes(row))
 
@@ -53,37 +53,39 @@ NULLS = {
 """Properties of answers whose null has a meaning, beside next_cursor; all others are left out where they are absent."""
 
 
-def _nullable(name: str, schema: Any) -> Iterator[str]:
+def _list_nullable_properties(name: str, schema: Any) -> Iterator[str]:
     """The properties of a component that may be null, with the component's name."""
     for key, value in schema.get("properties", {}).items():
         types = [value, *value.get("anyOf", ()), *value.get("oneOf", ())]
         if any("null" in (kind if isinstance(kind := one.get("type"), list) else [kind]) for one in types):
             yield f"{name}.{key}"
-        yield from _nullable(f"{name}.{key}", value)
+        yield from _list_nullable_properties(f"{name}.{key}", value)
     for part in ("items", "additionalProperties"):
         if isinstance(schema.get(part), dict):
-            yield from _nullable(name, schema[part])
+            yield from _list_nullable_properties(name, schema[part])
 
 
-def test_absent_properties_are_left_out(described: dict[str, Any]) -> None:
-    schemas = described["components"]["schemas"]
+def test_absent_properties_are_left_out(description: dict[str, Any]) -> None:
+    schemas = description["components"]["schemas"]
     # Bodies that are sent, and the schemas of each event type, which repeat the one of `event`.
     others = re.compile("_body|^pushed_|_(update|create)$|(?<!^audit)_event$")
-    found = {path for name in schemas if not others.search(name) for path in _nullable(name, schemas[name])}
+    found = {
+        path for name in schemas if not others.search(name) for path in _list_nullable_properties(name, schemas[name])
+    }
     assert {path for path in found if not path.endswith(".next_cursor")} == NULLS
 
 
-def test_every_answer_with_content_has_an_example_that_fits(described: dict[str, Any]) -> None:
-    for path, item in described["paths"].items():
+def test_every_answer_with_content_has_an_example_that_fits(description: dict[str, Any]) -> None:
+    for path, item in description["paths"].items():
         for method, operation in item.items():
-            contents = [answer.get("content", {}) for answer in operation["responses"].values()]
+            contents = [response.get("content", {}) for response in operation["responses"].values()]
             contents.append(operation.get("requestBody", {}).get("content", {}))
             for content in contents:
                 for media in content.values():
-                    schema = {**media["schema"], "components": described["components"]}
+                    schema = {**media["schema"], "components": description["components"]}
                     assert media["examples"], (method, path)
                     for given in media["examples"].values():
-                        example = _resolved(given, described)
+                        example = _resolve(given, description)
                         checker = Draft202012Validator(schema)
                         faults = [
                             f"{'.'.join(map(str, e.path))}: {e.message}" for e in checker.iter_errors(example["value"])
@@ -91,10 +93,10 @@ def test_every_answer_with_content_has_an_example_that_fits(described: dict[str,
                         assert not faults, (method, path, faults)
 
 
-def _resolved(part: Any, described: dict[str, Any]) -> Any:
+def _resolve(part: Any, description: dict[str, Any]) -> Any:
     """What a reference stands for."""
     while "$ref" in part:
-        found: Any = described
+        found: Any = description
         for name in part["$ref"].removeprefix("#/").split("/"):
             found = found[name]
         part = found
@@ -102,74 +104,78 @@ def _resolved(part: Any, described: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("type", EVENT_SCHEMAS)
-def test_what_receivers_get_is_described(described: dict[str, Any], type: str) -> None:
-    post = described["webhooks"][type]["post"]
-    names = {_resolved(parameter, described)["name"] for parameter in post["parameters"]}
+def test_what_receivers_get_is_described(description: dict[str, Any], type: str) -> None:
+    post = description["webhooks"][type]["post"]
+    names = {_resolve(parameter, description)["name"] for parameter in post["parameters"]}
     assert names == {
         "webhook-id", "webhook-timestamp", "webhook-signature", "Service-Version", "Service-Feed-Cursor", "User-Agent",
     }  # fmt: skip
     assert {"2XX", "410", "default"} == set(post["responses"])
     media = post["requestBody"]["content"]["application/json"]
-    event = _resolved(media["schema"], described)
+    event = _resolve(media["schema"], description)
     assert event["properties"]["type"]["const"] == type
-    schema = {**media["schema"], "components": described["components"]}
+    schema = {**media["schema"], "components": description["components"]}
     assert not list(Draft202012Validator(schema).iter_errors(media["examples"]["usual"]["value"]))
 
 
-def test_webhooks_have_a_tag_of_their_own(described: dict[str, Any]) -> None:
+def test_webhooks_have_a_tag_of_their_own(description: dict[str, Any]) -> None:
     """Generators make a class for each tag: one that both sides use keeps the operations of one side only."""
-    served = {tag for item in described["paths"].values() for operation in item.values() for tag in operation["tags"]}
+    served = {tag for item in description["paths"].values() for operation in item.values() for tag in operation["tags"]}
     received = {
-        tag for item in described["webhooks"].values() for operation in item.values() for tag in operation["tags"]
+        tag for item in description["webhooks"].values() for operation in item.values() for tag in operation["tags"]
     }
     assert received and not served & received
 
 
-def test_an_answer_is_one_thing(described: dict[str, Any]) -> None:
+def test_an_answer_is_one_thing(description: dict[str, Any]) -> None:
     """No operation answers a thing or a preview: what a dry run answers is described apart."""
-    preview = described["components"]["responses"]["preview"]["content"]
+    preview = description["components"]["responses"]["preview"]["content"]
     assert list(preview) == ["application/vnd.furniops.preview+json"]
     for row in load_operation_table():
-        operation = described["paths"][row.path][row.method.lower()]
-        good = [answer for status, answer in operation["responses"].items() if int(status) < 300]
+        operation = description["paths"][row.path][row.method.lower()]
+        good = [response for status, response in operation["responses"].items() if int(status) < 300]
         assert len(good) == 1 and len(good[0].get("content", {})) <= 1, row.id
         assert ("x-dry-run" in operation) == row.is_write
 
 
-def _schemas(part: Any) -> Iterator[dict[str, Any]]:
+def _walk_schemas(part: Any) -> Iterator[dict[str, Any]]:
     """Every schema in the description, and what looks like one."""
     if isinstance(part, dict):
         yield part
         for key, value in part.items():
             if key not in ("examples", "example", "value"):
-                yield from _schemas(value)
+                yield from _walk_schemas(value)
     elif isinstance(part, list):
         for value in part:
-            yield from _schemas(value)
+            yield from _walk_schemas(value)
 
 
-def test_every_thing_is_described_once(described: dict[str, Any]) -> None:
+def test_every_thing_is_described_once(description: dict[str, Any]) -> None:
     for place in ("paths", "webhooks"):
-        for schema in _schemas(described[place]):
+        for schema in _walk_schemas(description[place]):
             assert "properties" not in schema, schema
             assert len(schema.get("enum", ())) < 2, schema
-    for name, schema in described["components"]["schemas"].items():
+    for name, schema in description["components"]["schemas"].items():
         inside = [
-            part for key in ("properties", "items", "anyOf", "oneOf", "allOf") for part in _schemas(schema.get(key))
+            part
+            for key in ("properties", "items", "anyOf", "oneOf", "allOf")
+            for part in _walk_schemas(schema.get(key))
         ]
         assert not [one for one in inside if isinstance(one.get("enum"), list) and len(one["enum"]) > 1], name
     of_events = {event["properties"]["data"]["title"] for event in EVENT_SCHEMAS.values()}  # each type has its own
-    contents = [_content(one) for name, one in described["components"]["schemas"].items() if name not in of_events]
+    contents = [
+        _remove_annotations(one) for name, one in description["components"]["schemas"].items() if name not in of_events
+    ]
     assert len(contents) == len(set(contents))
 
 
-def _content(schema: dict[str, Any]) -> str:
+def _remove_annotations(schema: dict[str, Any]) -> str:
     content = {key: value for key, value in schema.items() if key not in ("title", "description", "examples")}
     return json.dumps(content, sort_keys=True)
 
 
-def test_no_choice_is_offered_twice(described: dict[str, Any]) -> None:
-    for schema in _schemas(described):
+def test_no_choice_is_offered_twice(description: dict[str, Any]) -> None:
+    for schema in _walk_schemas(description):
         if isinstance(choices := schema.get("enum"), list):
             assert len(choices) == len(set(choices)), choices
 

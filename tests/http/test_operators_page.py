@@ -15,13 +15,13 @@ from domain.outbox.usecases import OutgoingMail
 from domain.platform.ports import Workload
 from domain.platform.workload import MAX_EXAMINED_JOBS
 from entrypoints.operators_page import OperatorsPage, serve_operators_page
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
 
 pytestmark = pytest.mark.asyncio
 PORT = 8091
 
 
-class Lanes:
+class StubDispatcher:
     """A dispatch that tells of what waits."""
 
     async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
@@ -29,21 +29,29 @@ class Lanes:
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running(dispatch=Lanes(), readiness={"database": _up, "queue": _down}) as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application(
+        dispatch=StubDispatcher(), readiness={"database": _succeed, "queue": _fail}
+    ) as application:
+        yield application
 
 
-async def _up() -> bool:
+async def _succeed() -> bool:
     return True
 
 
-async def _down() -> bool:
+async def _fail() -> bool:
     raise ConnectionError("gone")
 
 
 async def request_page(
-    world: World, *, path: str = "/", method: str = "GET", peer: str = "127.0.0.1", by: Any = None, **headers: str
+    application: ApplicationHarness,
+    *,
+    path: str = "/",
+    method: str = "GET",
+    peer: str = "127.0.0.1",
+    by: Any = None,
+    **headers: str,
 ) -> tuple[int, dict[str, str], str]:
     """Status, headers and text."""
     sent: list[Any] = []
@@ -59,17 +67,17 @@ async def request_page(
         "type": "http", "method": method, "path": path, "client": (peer, 1),
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }  # fmt: skip
-    await (by or OperatorsPage(world.dependencies, PORT))(scope, receive, send)
+    await (by or OperatorsPage(application.dependencies, PORT))(scope, receive, send)
     start, body = sent
     return start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, body["body"].decode()
 
 
-async def test_what_it_shows(world: World) -> None:
-    box = world.dependencies[OutgoingMail]
+async def test_what_it_shows(application: ApplicationHarness) -> None:
+    box = application.dependencies[OutgoingMail]
     await box.add_message(
         "ada@fjord.example", "<b>Come in</b>", "Open https://api.joinery.test/console/link/x <script>", "sign_in"
     )
-    status, headers, text = await request_page(world)
+    status, headers, text = await request_page(application)
     assert (
         status == 200 and "unsafe" not in headers["content-security-policy"] and headers["cache-control"] == "no-store"
     )
@@ -88,19 +96,19 @@ async def test_what_it_shows(world: World) -> None:
     assert " style=" not in text and "<form" not in text
 
 
-async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
+async def test_a_part_that_cannot_be_had_hides_no_other(application: ApplicationHarness) -> None:
     class Broken:
         async def list_tenants(self, now: Any) -> Any:
             raise Unavailable("The database is out of reach.")
 
         list_slowest_sources = list_failing_sources = lambda self: self.list_tenants(None)
 
-    world.dependencies[Workload] = Broken()
-    status, _, text = await request_page(world)
+    application.dependencies[Workload] = Broken()
+    status, _, text = await request_page(application)
     assert status == 200 and text.count("The database is out of reach.") == 3 and "Outgoing email" in text
 
 
-async def test_looking_often_costs_what_one_look_does(world: World) -> None:
+async def test_looking_often_costs_what_one_look_does(application: ApplicationHarness) -> None:
     class Counting:
         reads, waiting = 0, 3
 
@@ -109,13 +117,13 @@ async def test_looking_often_costs_what_one_look_does(world: World) -> None:
             await asyncio.sleep(0.01)
             return [Backlog("source", self.waiting, 0, None)]
 
-    counting, page = Counting(), OperatorsPage(world.dependencies, PORT)
-    world.dependencies[JobDispatcher] = counting
-    await asyncio.gather(*(request_page(world, by=page) for _ in range(20)))
+    counting, page = Counting(), OperatorsPage(application.dependencies, PORT)
+    application.dependencies[JobDispatcher] = counting
+    await asyncio.gather(*(request_page(application, by=page) for _ in range(20)))
     assert counting.reads == 1
-    world.clock.advance(timedelta(seconds=3))
+    application.clock.advance(timedelta(seconds=3))
     counting.waiting = MAX_EXAMINED_JOBS
-    _, _, text = await request_page(world, by=page)
+    _, _, text = await request_page(application, by=page)
     assert counting.reads == 2 and "More jobs are waiting" in text
 
 
@@ -143,36 +151,38 @@ STRANGE: list[dict[str, str]] = [
 ]
 
 
-async def test_to_whom_it_does_not_answer(world: World) -> None:
+async def test_to_whom_it_does_not_answer(application: ApplicationHarness) -> None:
     for headers in STRANGE:
         for path in ("/", "/console/static/x/console.css"):
-            status, _, text = await request_page(world, path=path, **headers)
+            status, _, text = await request_page(application, path=path, **headers)
             assert status == 421 and "email" not in text, headers
 
 
-async def test_it_is_one_page_that_is_looked_at(world: World) -> None:
-    assert (await request_page(world, path="/metrics"))[0] == 404
-    assert (await request_page(world, method="POST"))[0] == 405
-    status, headers, text = await request_page(world, method="HEAD")
+async def test_it_is_one_page_that_is_looked_at(application: ApplicationHarness) -> None:
+    assert (await request_page(application, path="/metrics"))[0] == 404
+    assert (await request_page(application, method="POST"))[0] == 405
+    status, headers, text = await request_page(application, method="HEAD")
     assert status == 200 and text == "" and int(headers["content-length"]) > 500
-    assert (await request_page(world, path="/console/static/now/console.css"))[0] == 200
+    assert (await request_page(application, path="/console/static/now/console.css"))[0] == 200
 
 
-async def test_it_is_served_on_a_port_or_not_at_all(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_is_served_on_a_port_or_not_at_all(
+    application: ApplicationHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     import socket
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.listen()
-        async with serve_operators_page(world.dependencies, port):
+        async with serve_operators_page(application.dependencies, port):
             assert "operators' page not served" in caplog.text
-    async with serve_operators_page(world.dependencies, port):
+    async with serve_operators_page(application.dependencies, port):
         await asyncio.sleep(0.2)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-        answer = await reader.read()
-        assert answer.startswith(b"HTTP/1.1 200") and b"Operations" in answer
+        response = await reader.read()
+        assert response.startswith(b"HTTP/1.1 200") and b"Operations" in response
         writer.close()
-    async with serve_operators_page(world.dependencies, 0):
+    async with serve_operators_page(application.dependencies, 0):
         pass

@@ -7,38 +7,38 @@ from hypothesis import strategies as st
 from adapters.api_json.cursors import CursorSigner, build_cursor_context
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import SigningKeys
-from tests.http.client import Answer, Client
-from tests.http.fakes import World
+from tests.http.application import ApplicationHarness
+from tests.http.client import Client, Response
 
 
-def _numbers(answer: Answer) -> list[int]:
-    return [item["number"] for item in answer.json()["data"]]
+def _read_numbers(response: Response) -> list[int]:
+    return [item["number"] for item in response.json()["data"]]
 
 
 @pytest.mark.asyncio
 async def test_walks(client: Client) -> None:
     seen: list[int] = []
-    answer = await client.get("/v1/things?limit=30")
+    response = await client.get("/v1/things?limit=30")
     while True:
-        seen += _numbers(answer)
-        page = answer.json()
+        seen += _read_numbers(response)
+        page = response.json()
         assert page["object"] == "list"
         assert page["has_more"] == (page["next_cursor"] is not None)
         if not page["has_more"]:
             break
-        answer = await client.get(f"/v1/things?limit=30&starting_after={page['next_cursor']}")
+        response = await client.get(f"/v1/things?limit=30&starting_after={page['next_cursor']}")
     assert seen == list(range(1, 101))
 
 
 @pytest.mark.asyncio
 async def test_defaults_and_both_directions(client: Client) -> None:
     first = await client.get("/v1/things")
-    assert _numbers(first) == list(range(1, 21))
+    assert _read_numbers(first) == list(range(1, 21))
     cursor = (await client.get("/v1/things?limit=50")).json()["next_cursor"]
     before = await client.get(f"/v1/things?limit=10&ending_before={cursor}")
-    assert _numbers(before) == list(range(40, 50))
+    assert _read_numbers(before) == list(range(40, 50))
     further = before.json()["next_cursor"]
-    assert _numbers(await client.get(f"/v1/things?limit=10&ending_before={further}")) == list(range(30, 40))
+    assert _read_numbers(await client.get(f"/v1/things?limit=10&ending_before={further}")) == list(range(30, 40))
 
 
 @pytest.mark.asyncio
@@ -66,12 +66,12 @@ async def test_defaults_and_both_directions(client: Client) -> None:
     ],
 )  # fmt: skip
 async def test_parameters(client: Client, query: str, faults: set[tuple[str, str]] | None) -> None:
-    answer = await client.get(f"/v1/things?{query}")
+    response = await client.get(f"/v1/things?{query}")
     if faults is None:
-        assert answer.status == 200
+        assert response.status == 200
     else:
-        assert answer.status == 400
-        assert answer.faults == faults
+        assert response.status == 400
+        assert response.faults == faults
 
 
 @pytest.mark.asyncio
@@ -80,10 +80,10 @@ async def test_a_forward_list_has_no_ending_before(client: Client) -> None:
 
 
 @pytest.mark.asyncio
-async def test_cursors_stay_where_they_were_issued(world: World, client: Client) -> None:
+async def test_cursors_stay_where_they_were_issued(application: ApplicationHarness, client: Client) -> None:
     cursor = (await client.get("/v1/things?colour=red")).json()["next_cursor"]
     assert (await client.get(f"/v1/things?colour=red&limit=3&starting_after={cursor}")).status == 200
-    sandbox, other = await world.client(livemode=False), await world.client("Oak")
+    sandbox, other = await application.create_client(livemode=False), await application.create_client("Oak")
     for carrier, target in (
         (client, "/v1/things?"),
         (client, "/v1/things?colour=blue&"),
@@ -92,8 +92,8 @@ async def test_cursors_stay_where_they_were_issued(world: World, client: Client)
         (sandbox, "/v1/things?colour=red&"),
         (other, "/v1/things?colour=red&"),
     ):
-        answer = await carrier.get(f"{target}starting_after={cursor}")
-        assert answer.faults == {("query.starting_after", "invalid_cursor")}
+        response = await carrier.get(f"{target}starting_after={cursor}")
+        assert response.faults == {("query.starting_after", "invalid_cursor")}
 
 
 @given(key=st.text(max_size=80), flip=st.integers(0, 2000), letter=st.sampled_from("AZaz09-_=+/ \n"))

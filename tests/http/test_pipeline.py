@@ -7,89 +7,92 @@ import pytest
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ids import is_id
 from entrypoints.http.pressure import Pressure
-from tests.http import toys
+from tests.http import example_area
+from tests.http.application import ApplicationHarness
 from tests.http.client import Client
-from tests.http.fakes import World
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
 
 
-async def test_read(world: World, client: Client) -> None:
-    thing = toys.keep(world.orgs["Fjord"].id)
-    answer = await client.get(f"/v1/things/{thing.id}")
-    assert answer.status == 200
-    assert answer.json() == toys.to_wire(thing)
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["vary"] == "Authorization, Service-Version, Service-Mode, Accept-Encoding"
-    assert answer.headers["cache-control"] == "private, no-cache"
-    assert answer.headers["service-version"] == "2026-10-04"
-    assert answer.headers["content-length"] == str(len(answer.body))
-    assert is_id("req", answer.headers["request-id"])
+async def test_read(application: ApplicationHarness, client: Client) -> None:
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
+    response = await client.get(f"/v1/things/{thing.id}")
+    assert response.status == 200
+    assert response.json() == example_area.to_wire(thing)
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["vary"] == "Authorization, Service-Version, Service-Mode, Accept-Encoding"
+    assert response.headers["cache-control"] == "private, no-cache"
+    assert response.headers["service-version"] == "2026-10-04"
+    assert response.headers["content-length"] == str(len(response.body))
+    assert is_id("req", response.headers["request-id"])
 
 
 async def test_create(client: Client) -> None:
-    answer = await client.post("/v1/things", {"name": "oak"})
-    assert answer.status == 201
-    assert answer.headers["location"].endswith(answer.json()["id"])
-    assert answer.headers["cache-control"] == "no-store"
+    response = await client.post("/v1/things", {"name": "oak"})
+    assert response.status == 201
+    assert response.headers["location"].endswith(response.json()["id"])
+    assert response.headers["cache-control"] == "no-store"
 
 
-class Faulty:
+class FaultyRequest:
     """A request with every fault there is; mending one after the other shows the next."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, application: ApplicationHarness) -> None:
+        self.application = application
         self.target = "/v1/things/nonsense?" + "x" * 9000
         self.headers: dict[str, str] = {"service-mode": "nonsense", "service-version": "1999-01-01"}
         self.body = b'{"nome": 1}'
 
-    async def code(self, client: Client) -> str:
-        answer = await client.send("PATCH", self.target, body=self.body, headers=self.headers)
-        return "fine" if answer.status == 200 else f"{answer.status} {answer.code}"
+    async def read_outcome(self, client: Client) -> str:
+        response = await client.send("PATCH", self.target, body=self.body, headers=self.headers)
+        return "fine" if response.status == 200 else f"{response.status} {response.code}"
 
 
-async def _spend(world: World, client: Client) -> None:
+async def _exhaust_limit(application: ApplicationHarness, client: Client) -> None:
     while (await client.send_json("PATCH", f"/v1/things/{UNKNOWN}", {"name": "a"}, if_match="*")).status != 429:
         pass
 
 
-async def test_order_of_checks(world: World) -> None:
+async def test_order_of_checks(application: ApplicationHarness) -> None:
     """Each line fixes the error just reported, and meets the next."""
-    request, lane = Faulty(world), world.app.asgi_app
-    reader, writer = await world.client(scopes=frozenset({"sources:read"})), await world.client()
-    thing = toys.keep(world.orgs["Fjord"].id)
-    assert await request.code(world.bare_client()) == "400 invalid_request"
+    request, lane = FaultyRequest(application), application.app.asgi_app
+    reader, writer = (
+        await application.create_client(scopes=frozenset({"sources:read"})),
+        await application.create_client(),
+    )
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
+    assert await request.read_outcome(application.build_client()) == "400 invalid_request"
     request.target = "/v1/things/nonsense?colour=red"
-    assert await request.code(world.bare_client()) == "401 authentication_required"
-    await _spend(world, writer)
+    assert await request.read_outcome(application.build_client()) == "401 authentication_required"
+    await _exhaust_limit(application, writer)
     lane._pipeline.pressure._sampled = 3
-    assert await request.code(reader) == "400 invalid_request"
+    assert await request.read_outcome(reader) == "400 invalid_request"
     request.headers["service-mode"] = "live"
-    assert await request.code(reader) == "400 invalid_request"
+    assert await request.read_outcome(reader) == "400 invalid_request"
     del request.headers["service-version"]
-    assert await request.code(reader) == "429 rate_limited"
-    world.clock.advance(toys.MINUTE)
-    assert await request.code(reader) == "403 permission_denied", "writes are never shed"
-    assert await request.code(writer) == "415 unsupported_media_type"
+    assert await request.read_outcome(reader) == "429 rate_limited"
+    application.clock.advance(example_area.MINUTE)
+    assert await request.read_outcome(reader) == "403 permission_denied", "writes are never shed"
+    assert await request.read_outcome(writer) == "415 unsupported_media_type"
     request.headers["content-type"] = "application/json"
-    assert await request.code(writer) == "400 invalid_request"
+    assert await request.read_outcome(writer) == "400 invalid_request"
     request.body = b'{"name": "a"}'
-    assert await request.code(writer) == "400 invalid_request"
+    assert await request.read_outcome(writer) == "400 invalid_request"
     request.target = "/v1/things/nonsense"
-    assert await request.code(writer) == "404 not_found"
+    assert await request.read_outcome(writer) == "404 not_found"
     request.target = f"/v1/things/{thing.id}"
-    assert await request.code(writer) == "428 precondition_required"
+    assert await request.read_outcome(writer) == "428 precondition_required"
     request.headers["if-match"] = '"9-abc"'
-    assert await request.code(writer) == "412 precondition_failed"
+    assert await request.read_outcome(writer) == "412 precondition_failed"
     request.headers["if-match"] = '"1-abc"'
-    assert await request.code(writer) == "fine"
+    assert await request.read_outcome(writer) == "fine"
 
 
 async def test_shedding_precedes_permission_and_follows_the_budget(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unscoped = await world.client(scopes=frozenset())
+    unscoped = await application.create_client(scopes=frozenset())
     monkeypatch.setattr(Pressure, "level", 3)
     assert (await unscoped.get("/v1/things")).code == "overloaded"
     for _ in range(200):
@@ -104,37 +107,39 @@ async def test_body_precedes_idempotency_key_and_that_the_resource(client: Clien
     assert (await client.post(target, {"a": 1})).code == "not_found"
 
 
-async def test_permission_precedes_the_resource(world: World) -> None:
-    client = await world.client(scopes=frozenset())
-    known = toys.keep(world.orgs["Fjord"].id)
+async def test_permission_precedes_the_resource(application: ApplicationHarness) -> None:
+    client = await application.create_client(scopes=frozenset())
+    known = example_area.add_thing(application.orgs["Fjord"].id)
     assert (await client.get(f"/v1/things/{known.id}")).code == "permission_denied"
     assert (await client.get(f"/v1/things/{UNKNOWN}")).code == "permission_denied"
 
 
-async def test_others_resources_answer_like_missing_ones(world: World, client: Client) -> None:
-    fjord, oak = world.orgs["Fjord"], world.orgs["Oak"]
+async def test_others_resources_answer_like_missing_ones(application: ApplicationHarness, client: Client) -> None:
+    fjord, oak = application.orgs["Fjord"], application.orgs["Oak"]
     paths = {
         "unknown": UNKNOWN,
-        "another organisation's": toys.keep(oak.id).id,
-        "the other mode's": toys.keep(fjord.id, livemode=False).id,
+        "another organisation's": example_area.add_thing(oak.id).id,
+        "the other mode's": example_area.add_thing(fjord.id, livemode=False).id,
     }
     seen = set()
     for id_ in paths.values():
-        answer = await client.get(f"/v1/things/{id_}", request_id="req_0000000000000000000001")
-        assert answer.status == 404
+        response = await client.get(f"/v1/things/{id_}", request_id="req_0000000000000000000001")
+        assert response.status == 404
         budget = {"ratelimit": ""}
-        seen.add((answer.body, tuple(sorted((answer.headers | budget).items()))))
+        seen.add((response.body, tuple(sorted((response.headers | budget).items()))))
     assert len(seen) == 1
 
 
-async def test_unknown_paths_and_methods_are_reported_after_authentication(world: World, client: Client) -> None:
+async def test_unknown_paths_and_methods_are_reported_after_authentication(
+    application: ApplicationHarness, client: Client
+) -> None:
     for method, target in (
         ("GET", "/v1/nothing"),
         ("POST", "/v1/nothing"),
         ("PUT", "/v1/things"),
         ("BREW", "/v1/things"),
     ):
-        assert (await world.bare_client().send(method, target)).code == "authentication_required"
+        assert (await application.build_client().send(method, target)).code == "authentication_required"
     assert (await client.get("/v1/nothing")).code == "not_found"
     assert (await client.get("/v1")).code == "not_found"
     assert (await client.get("/v1//things")).code == "not_found"
@@ -173,41 +178,41 @@ async def test_request_ids(client: Client) -> None:
     ],
 )
 async def test_request_lines(client: Client, method: str, target: str, headers: dict[str, str]) -> None:
-    answer = await client.send(method, target, headers=headers)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    assert is_id("req", answer.headers["request-id"])
+    response = await client.send(method, target, headers=headers)
+    assert (response.status, response.code) == (400, "invalid_request")
+    assert is_id("req", response.headers["request-id"])
 
 
 async def test_unforeseen_errors(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    toys.DOINGS["then"] = RuntimeError("the password is hunter2")
-    answer = await client.get("/v1/things/special")
-    assert (answer.status, answer.code) == (500, "internal_error")
-    assert "hunter2" not in answer.body.decode()
+    example_area.BEHAVIOUR["then"] = RuntimeError("the password is hunter2")
+    response = await client.get("/v1/things/special")
+    assert (response.status, response.code) == (500, "internal_error")
+    assert "hunter2" not in response.body.decode()
     record: Any = caplog.records[-1]
-    assert record.request_id == answer.headers["request-id"]
+    assert record.request_id == response.headers["request-id"]
     assert record.exc_info
 
 
 async def test_unavailable(client: Client) -> None:
-    toys.DOINGS["then"] = Unavailable()
-    answer = await client.get("/v1/things/special")
-    assert (answer.status, answer.code) == (503, "unavailable")
-    assert int(answer.headers["retry-after"]) >= 1
+    example_area.BEHAVIOUR["then"] = Unavailable()
+    response = await client.get("/v1/things/special")
+    assert (response.status, response.code) == (503, "unavailable")
+    assert int(response.headers["retry-after"]) >= 1
 
 
-async def test_refused_writes_leave_nothing(world: World, client: Client) -> None:
-    toys.DOINGS["then"] = Conflict("Not now.")
+async def test_refused_writes_leave_nothing(application: ApplicationHarness, client: Client) -> None:
+    example_area.BEHAVIOUR["then"] = Conflict("Not now.")
     assert (await client.post("/v1/things", {"name": "oak"})).status == 409
-    toys.DOINGS.clear()
+    example_area.BEHAVIOUR.clear()
     assert (await client.post("/v1/things", {"name": "oak"})).status == 201, "the address was not taken"
 
 
-async def test_delete(world: World, client: Client) -> None:
-    thing = toys.keep(world.orgs["Fjord"].id)
-    answer = await client.send("DELETE", f"/v1/things/{thing.id}")
-    assert (answer.status, answer.body) == (204, b"")
-    assert "content-type" not in answer.headers
-    assert "content-length" not in answer.headers
+async def test_delete(application: ApplicationHarness, client: Client) -> None:
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
+    response = await client.send("DELETE", f"/v1/things/{thing.id}")
+    assert (response.status, response.body) == (204, b"")
+    assert "content-type" not in response.headers
+    assert "content-length" not in response.headers
 
 
 async def test_numbers_are_exact(client: Client) -> None:
@@ -216,7 +221,7 @@ async def test_numbers_are_exact(client: Client) -> None:
     body = b'{"name": "a", "size": 0.1000000000000000055511151231257827, "deep": [2.0, 2.50, 1e2, -7]}'
     headers = {"content-type": "application/json", "idempotency-key": "k"}
     assert (await client.send("POST", "/v1/things", body=body, headers=headers)).status == 201
-    received = toys.CALLS[-1].command
+    received = example_area.CALLS[-1].command
     assert received["size"] == Decimal("0.1000000000000000055511151231257827")
     assert received["deep"] == [2, Decimal("2.50"), 100, -7]
     assert [type(number) for number in received["deep"]] == [int, Decimal, int, int]

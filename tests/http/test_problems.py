@@ -7,29 +7,29 @@ import pytest
 from domain.kernel.errors import Conflict, DomainError, FieldError, InvalidRequest
 from entrypoints.http.problems import ProblemResponses
 from entrypoints.operations.codes import CODES
-from tests.http import toys
-from tests.http.client import Answer, Client
-from tests.http.fakes import DOCS
+from tests.http import example_area
+from tests.http.application import DOCS
+from tests.http.client import Client, Response
 
 pytestmark = pytest.mark.asyncio
 TYPED = {"content-type": "application/json", "idempotency-key": "k"}
 
 
-async def _create(client: Client, body: bytes, **headers: str) -> Answer:
+async def _post_thing(client: Client, body: bytes, **headers: str) -> Response:
     return await client.send("POST", "/v1/things", body=body, headers=TYPED | headers)
 
 
 async def test_shape(client: Client) -> None:
-    toys.DOINGS["then"] = Conflict("The source is paused.")
-    answer = await client.get("/v1/things/special")
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json() == {
+    example_area.BEHAVIOUR["then"] = Conflict("The source is paused.")
+    response = await client.get("/v1/things/special")
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json() == {
         "type": f"{DOCS}/errors/conflict",
         "title": "Conflict",
         "status": 409,
         "code": "conflict",
         "detail": "The source is paused.",
-        "request_id": answer.headers["request-id"],
+        "request_id": response.headers["request-id"],
         "doc_url": f"{DOCS}/errors/conflict",
     }
     invalid = await client.get("/v1/things?limit=0")
@@ -43,9 +43,9 @@ async def test_every_domain_error_has_a_status() -> None:
 
     problems = ProblemResponses(DOCS, DOCS)
     for kind in family(DomainError):
-        answer = problems.respond(problems.to_domain_error(kind(), "req_x"), "req_x")
-        body = json.loads(answer.body)
-        assert body["status"] == answer.status == CODES[body["code"]].status
+        response = problems.respond(problems.to_domain_error(kind(), "req_x"), "req_x")
+        body = json.loads(response.body)
+        assert body["status"] == response.status == CODES[body["code"]].status
 
 
 async def test_many_faults_are_cut() -> None:
@@ -91,9 +91,9 @@ async def test_many_faults_are_cut() -> None:
     ],
 )  # fmt: skip
 async def test_refused_bodies(client: Client, body: bytes, faults: set[tuple[str, str]]) -> None:
-    answer = await _create(client, body)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    assert answer.faults == faults
+    response = await _post_thing(client, body)
+    assert (response.status, response.code) == (400, "invalid_request")
+    assert response.faults == faults
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ async def test_refused_bodies(client: Client, body: bytes, faults: set[tuple[str
     ],
 )
 async def test_accepted_bodies(client: Client, body: bytes) -> None:
-    assert (await _create(client, body)).status == 201
+    assert (await _post_thing(client, body)).status == 201
 
 
 async def test_query_and_body_faults_come_together(client: Client) -> None:
-    answer = await client.post("/v1/things?x=1", {"nome": 1})
-    assert answer.faults == {("query.x", "unknown_field"), ("name", "required"), ("nome", "unknown_field")}
+    response = await client.post("/v1/things?x=1", {"nome": 1})
+    assert response.faults == {("query.x", "unknown_field"), ("name", "required"), ("nome", "unknown_field")}
 
 
 @pytest.mark.parametrize(
@@ -131,26 +131,26 @@ async def test_query_and_body_faults_come_together(client: Client) -> None:
     ],
 )
 async def test_media_types(client: Client, content_type: str, status: int) -> None:
-    answer = await client.send(
+    response = await client.send(
         "POST", "/v1/things", body=b'{"name": "a"}', headers={"content-type": content_type, "idempotency-key": "k"}
     )
-    assert answer.status == status
+    assert response.status == status
     if status == 415:
-        assert answer.code == "unsupported_media_type"
+        assert response.code == "unsupported_media_type"
 
 
 async def test_size(client: Client) -> None:
     def sized(size: int) -> bytes:
         return b'{"name": "a", "deep": "' + b"x" * (size - 25) + b'"}'
 
-    assert (await _create(client, sized(1 << 20))).status == 201
-    for answer in (
-        await _create(client, sized(2 << 20)),
-        await _create(client, sized((1 << 20) + 1)),
-        await _create(client, sized((1 << 20) + 1), **{"content-length": "5"}),
-        await _create(client, sized(20 << 20), **{"content-length": ""}),
+    assert (await _post_thing(client, sized(1 << 20))).status == 201
+    for response in (
+        await _post_thing(client, sized(2 << 20)),
+        await _post_thing(client, sized((1 << 20) + 1)),
+        await _post_thing(client, sized((1 << 20) + 1), **{"content-length": "5"}),
+        await _post_thing(client, sized(20 << 20), **{"content-length": ""}),
     ):
-        assert (answer.status, answer.code) == (413, "payload_too_large")
+        assert (response.status, response.code) == (413, "payload_too_large")
 
 
 async def test_unexpected_bodies(client: Client) -> None:

@@ -18,9 +18,9 @@ from domain.secrets.keys import SigningKeys, derive_link_key
 from domain.storage.model import MAX_PENDING_UPLOADS
 from domain.storage.ports import StorageLedger, StorageUpkeep
 from entrypoints.http.objects import MAX_PUTS_PER_ORGANISATION
-from tests.http.client import Answer, Client
-from tests.http.fakes import BASE, World, running
-from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
+from tests.http.application import BASE, ApplicationHarness, run_application
+from tests.http.client import Client, Response
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, SourceHarness, open_source_harness
 from tests.support.connectors import FakeConnectors
 
 pytestmark = pytest.mark.asyncio
@@ -29,7 +29,7 @@ MONTHS_END = "903120"
 CSV = {"content-type": "text/csv"}
 
 
-async def includes(world: World, **meters: int) -> None:
+async def set_quotas(application: ApplicationHarness, **meters: int) -> None:
     """Change the plan of Fjord, as an operator does."""
     made = Plan(
         "standard",
@@ -40,127 +40,127 @@ async def includes(world: World, **meters: int) -> None:
         frozenset(),
         {name: MeterAllowance(n, 1, 0) for name, n in meters.items()},
     )
-    world.database.save_plan(made)
+    application.database.save_plan(made)
 
 
-def is_refused(answer: Answer, meter: str) -> None:
-    assert (answer.status, answer.code, answer.json()["meter"]) == (429, "quota_exceeded", meter), answer.body
-    assert answer.headers["retry-after"] == MONTHS_END and "ratelimit" in answer.headers
+def is_refused(response: Response, meter: str) -> None:
+    assert (response.status, response.code, response.json()["meter"]) == (429, "quota_exceeded", meter), response.body
+    assert response.headers["retry-after"] == MONTHS_END and "ratelimit" in response.headers
 
 
-async def used(at: Shop) -> int:
-    async with at.world.uow.begin_reading(at.tenant) as tx:
+async def read_usage(at: SourceHarness) -> int:
+    async with at.application.uow.begin_reading(at.tenant) as tx:
         counted: int = await tx[StorageLedger].count_used_bytes()
     return counted
 
 
 async def test_sources() -> None:
-    async with shop() as at:
+    async with open_source_harness() as at:
         for number in range(10):
-            await at.create(name=f"Feed {number}")
+            await at.create_source(name=f"Feed {number}")
         for headers in ({}, {"service_dry_run": "true"}, {"service_dry_run": "explain"}):
             refused = await at.client.post("/v1/sources", URL_SOURCE, idempotency_key="once", **headers)
             is_refused(refused, "sources")
             assert "10 sources" in refused.json()["detail"]
         assert len((await at.client.get("/v1/sources?limit=100")).json()["data"]) == 10
-        sandbox = await at.world.client(livemode=False)
+        sandbox = await at.application.create_client(livemode=False)
         assert (await sandbox.post("/v1/sources", URL_SOURCE)).status == 201, "each mode by itself"
-        assert (await (await at.world.client("Oak")).post("/v1/sources", URL_SOURCE)).status == 201
+        assert (await (await at.application.create_client("Oak")).post("/v1/sources", URL_SOURCE)).status == 201
         first = (await at.client.get("/v1/sources?limit=1")).json()["data"][0]
-        await at.change(first["id"], status="paused")
+        await at.change_source(first["id"], status="paused")
         is_refused(await at.client.post("/v1/sources", URL_SOURCE), "sources")
-        await at.change(first["id"], status="disabled")
+        await at.change_source(first["id"], status="disabled")
         again = await at.client.post("/v1/sources", URL_SOURCE, idempotency_key="once")
         assert again.status == 201, "a refusal by quota is not kept under the key"
 
 
 async def test_an_invalid_source_is_reported_before_the_quota() -> None:
-    async with shop() as at:
+    async with open_source_harness() as at:
         for number in range(10):
-            await at.create(name=f"Feed {number}")
+            await at.create_source(name=f"Feed {number}")
         assert (await at.client.post("/v1/sources", {"name": "x", "kind": "url"})).code == "invalid_request"
 
 
 async def test_announcing_a_file() -> None:
-    async with shop() as at:
-        await includes(at.world, stored_bytes=100)
-        source = await at.create(**FILE_SOURCE, config={})
+    async with open_source_harness() as at:
+        await set_quotas(at.application, stored_bytes=100)
+        source = await at.create_source(**FILE_SOURCE, config={})
         path = f"/v1/sources/{source['id']}/uploads"
 
-        async def announce(bytes: int, **headers: str) -> Answer:
+        async def announce(bytes: int, **headers: str) -> Response:
             return await at.client.post(
                 path, {"filename": "a.csv", "content_type": "text/csv", "bytes": bytes}, **headers
             )
 
         assert (await announce(90, service_dry_run="true")).status == 201
-        assert await used(at) == 0, "a dry run counts nothing"
+        assert await read_usage(at) == 0, "a dry run counts nothing"
         assert (await announce(60, idempotency_key="one")).status == 201
         assert (await announce(60, idempotency_key="one")).headers["idempotent-replayed"] == "true"
-        assert await used(at) == 60
+        assert await read_usage(at) == 60
         is_refused(await announce(41), "stored_bytes")
         is_refused(await announce(41, service_dry_run="true"), "stored_bytes")
         assert (await announce(40)).status == 201
-        assert await used(at) == 100
+        assert await read_usage(at) == 100
 
 
 async def test_too_many_open_files() -> None:
-    async with shop() as at:
-        source = await at.create(**FILE_SOURCE, config={})
+    async with open_source_harness() as at:
+        source = await at.create_source(**FILE_SOURCE, config={})
         path, body = f"/v1/sources/{source['id']}/uploads", {"filename": "a", "content_type": "a/b", "bytes": 1}
         for _ in range(MAX_PENDING_UPLOADS):
-            at.world.clock.advance(timedelta(seconds=1))
+            at.application.clock.advance(timedelta(seconds=1))
             assert (await at.client.post(path, body)).status == 201
         refused = await at.client.post(path, body)
-        assert refused.code == "conflict" and await used(at) == MAX_PENDING_UPLOADS
+        assert refused.code == "conflict" and await read_usage(at) == MAX_PENDING_UPLOADS
 
 
 async def test_pushing() -> None:
-    async with shop() as at:
-        await includes(at.world, stored_bytes=400)
-        source = await at.create(**PUSH_SOURCE)
+    async with open_source_harness() as at:
+        await set_quotas(at.application, stored_bytes=400)
+        source = await at.create_source(**PUSH_SOURCE)
         path = f"/v1/sources/{source['id']}/records"
         body = {"records": [{"product": {"external_id": "A", "title": "x" * 100}}], "batch": "b", "more": True}
         first = await at.client.post(path, body)
         assert first.status == 202
-        one = await used(at)
+        one = await read_usage(at)
         for _ in range(400 // one - 1):
             assert (await at.client.post(path, body)).status == 202
-        counted = await used(at)
+        counted = await read_usage(at)
         for more in ({}, {"more": False}, {"batch": "other"}):
             is_refused(await at.client.post(path, body | more), "stored_bytes")
         run = (await at.client.get(f"/v1/runs/{first.json()['id']}")).json()
-        assert (run["status"], await used(at)) == ("queued", counted)
-        async with at.world.uow.begin_reading(at.tenant) as tx:
+        assert (run["status"], await read_usage(at)) == ("queued", counted)
+        async with at.application.uow.begin_reading(at.tenant) as tx:
             assert (await tx[RunStore].get(run["id"])).input.parts == 400 // one
             last = 400 // one - 1
             assert [await tx[PushStore].get_part(run["id"], number) is None for number in (last, last + 1)] == [
                 False,
                 True,
             ]
-        await includes(at.world, stored_bytes=800)
+        await set_quotas(at.application, stored_bytes=800)
         assert (await at.client.post(path, body | {"more": False})).status == 202
 
 
 async def test_a_batch_that_expired_takes_no_more_parts() -> None:
-    async with shop() as at:
-        source = await at.create(**PUSH_SOURCE)
+    async with open_source_harness() as at:
+        source = await at.create_source(**PUSH_SOURCE)
         path = f"/v1/sources/{source['id']}/records"
         body = {"records": [{"product": {"external_id": "A", "title": "A"}}], "batch": "b", "more": True}
         run = (await at.client.post(path, body)).json()["id"]
-        at.world.clock.advance(timedelta(hours=23))
+        at.application.clock.advance(timedelta(hours=23))
         assert (await at.client.post(path, body)).json()["id"] == run
-        expiry = BatchExpiry(at.world.uow, at.world.dependencies[StorageUpkeep], at.world.clock)
-        at.world.clock.advance(timedelta(hours=23))
+        expiry = BatchExpiry(at.application.uow, at.application.dependencies[StorageUpkeep], at.application.clock)
+        at.application.clock.advance(timedelta(hours=23))
         assert await expiry.expire_batches() == 0
-        at.world.clock.advance(timedelta(hours=2))
+        at.application.clock.advance(timedelta(hours=2))
         assert await expiry.expire_batches() == 1
         ended = (await at.client.get(f"/v1/runs/{run}")).json()
-        assert (ended["status"], ended["error"]["code"]) == ("cancelled", "batch_expired") and await used(at) == 0
+        assert (ended["status"], ended["error"]["code"]) == ("cancelled", "batch_expired") and await read_usage(at) == 0
         late = await at.client.post(path, body | {"more": False, "complete": True})
         assert (late.code, late.status) == ("conflict", 409) and run in late.json()["detail"]
         assert (await at.client.post(path, body | {"batch": "c"})).status == 202
         assert (await at.client.post(path, {"records": body["records"]})).status == 202
-        at.world.clock.advance(timedelta(days=7))
+        at.application.clock.advance(timedelta(days=7))
         assert (await at.client.post(path, body)).status == 202
 
 
@@ -168,14 +168,14 @@ async def test_a_batch_that_expired_takes_no_more_parts() -> None:
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[tuple[World, Client, FileObjects]]:
+async def open_application(folder: Path) -> AsyncIterator[tuple[ApplicationHarness, Client, FileObjects]]:
     """A world that serves its own objects."""
     objects = FileObjects(folder, BASE, SigningKeys(derive_link_key("a secret of at least thirty-two characters")))
-    async with running(objects=objects, connectors=FakeConnectors()) as world:
-        yield world, await world.client(), objects
+    async with run_application(objects=objects, connectors=FakeConnectors()) as application:
+        yield application, await application.create_client(), objects
 
 
-async def announced(client: Client, bytes: int = 10) -> tuple[Any, str]:
+async def announce_upload(client: Client, bytes: int = 10) -> tuple[Any, str]:
     """An upload, and the target of its PUT."""
     source = (await client.post("/v1/sources", FILE_SOURCE)).json()
     body = {"filename": "a.csv", "content_type": "text/csv", "bytes": bytes}
@@ -185,9 +185,9 @@ async def announced(client: Client, bytes: int = 10) -> tuple[Any, str]:
 
 
 async def test_bytes_are_taken_while_they_are_awaited_only(tmp_path: Path) -> None:
-    async with served(tmp_path) as (world, client, objects):
-        upload, link = await announced(client)
-        anonymous = world.bare_client()
+    async with open_application(tmp_path) as (application, client, objects):
+        upload, link = await announce_upload(client)
+        anonymous = application.build_client()
         for _ in range(2):
             assert (await anonymous.send("PUT", link, body=b"0123456789", headers=CSV)).status == 200
         assert (await client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
@@ -198,8 +198,8 @@ async def test_bytes_are_taken_while_they_are_awaited_only(tmp_path: Path) -> No
 
 
 async def test_more_than_was_announced_is_refused_before_it_comes(tmp_path: Path) -> None:
-    async with served(tmp_path) as (world, client, _):
-        _, link = await announced(client)
+    async with open_application(tmp_path) as (application, client, _):
+        _, link = await announce_upload(client)
         taken: list[str] = []
 
         async def receive() -> Any:
@@ -216,29 +216,29 @@ async def test_more_than_was_announced_is_refused_before_it_comes(tmp_path: Path
             "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [(b"content-type", b"text/csv"), (b"content-length", b"11")], "client": ("203.0.113.7", 1),
         }  # fmt: skip
-        await world.app(scope, receive, send)
+        await application.app(scope, receive, send)
         assert sent[0]["status"] == 413 and "asked" not in taken
         odd = [(b"content-type", b"text/csv"), (b"content-length", b"-1x")]
         sent.clear()
-        await world.app({**scope, "headers": odd}, receive, send)
+        await application.app({**scope, "headers": odd}, receive, send)
         assert sent[0]["status"] == 413 and "asked" in taken, "what says nothing of its length is counted as it comes"
 
 
-class Held:
+class PausedUpload:
     """A PUT whose sender waits to be let go."""
 
-    def __init__(self, world: World, link: str) -> None:
-        self.go, self.begun, self.status = asyncio.Event(), asyncio.Event(), 0
+    def __init__(self, application: ApplicationHarness, link: str) -> None:
+        self.released, self.started, self.status = asyncio.Event(), asyncio.Event(), 0
         path, _, query = link.partition("?")
         scope = {
             "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [(b"content-type", b"text/csv")], "client": ("203.0.113.7", 1),
         }  # fmt: skip
-        self.task = asyncio.create_task(world.app(scope, self._receive, self._send))
+        self.task = asyncio.create_task(application.app(scope, self._receive, self._send))
 
     async def _receive(self) -> Any:
-        self.begun.set()
-        await self.go.wait()
+        self.started.set()
+        await self.released.wait()
         return {"type": "http.request", "body": b"0123456789", "more_body": False}
 
     async def _send(self, message: Any) -> None:
@@ -246,32 +246,32 @@ class Held:
 
 
 async def test_few_files_at_a_time(tmp_path: Path) -> None:
-    async with served(tmp_path) as (world, client, _):
-        links = [(await announced(client))[1] for _ in range(MAX_PUTS_PER_ORGANISATION + 1)]
-        other = (await announced(await world.client("Oak")))[1]
-        held = [Held(world, link) for link in links[:MAX_PUTS_PER_ORGANISATION]]
-        await asyncio.gather(*(put.begun.wait() for put in held))
-        anonymous = world.bare_client()
+    async with open_application(tmp_path) as (application, client, _):
+        links = [(await announce_upload(client))[1] for _ in range(MAX_PUTS_PER_ORGANISATION + 1)]
+        other = (await announce_upload(await application.create_client("Oak")))[1]
+        held = [PausedUpload(application, link) for link in links[:MAX_PUTS_PER_ORGANISATION]]
+        await asyncio.gather(*(put.started.wait() for put in held))
+        anonymous = application.build_client()
         same = await anonymous.send("PUT", links[0], body=b"x" * 10, headers=CSV)
         assert (same.status, same.code) == (409, "conflict")
         more = await anonymous.send("PUT", links[-1], body=b"x" * 10, headers=CSV)
         assert (more.status, more.code, more.headers["retry-after"]) == (429, "rate_limited", "5")
         assert (await anonymous.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200, "others are not held up"
         for put in held:
-            put.go.set()
+            put.released.set()
         await asyncio.gather(*(put.task for put in held))
         assert [put.status for put in held] == [200] * MAX_PUTS_PER_ORGANISATION
         assert (await anonymous.send("PUT", links[-1], body=b"x" * 10, headers=CSV)).status == 200
 
 
 async def test_puts_have_a_budget(tmp_path: Path) -> None:
-    async with served(tmp_path) as (world, client, _):
-        _, link = await announced(client)
-        anonymous = world.bare_client()
-        answers = [await anonymous.send("PUT", link, body=b"x" * 10, headers=CSV) for _ in range(41)]
-        assert [answer.status for answer in answers] == [200] * 40 + [429]
-        assert answers[-1].code == "rate_limited" and answers[-1].headers["retry-after"] == "1"
-        other = (await announced(await world.client("Oak")))[1]
+    async with open_application(tmp_path) as (application, client, _):
+        _, link = await announce_upload(client)
+        anonymous = application.build_client()
+        responses = [await anonymous.send("PUT", link, body=b"x" * 10, headers=CSV) for _ in range(41)]
+        assert [response.status for response in responses] == [200] * 40 + [429]
+        assert responses[-1].code == "rate_limited" and responses[-1].headers["retry-after"] == "1"
+        other = (await announce_upload(await application.create_client("Oak")))[1]
         assert (await anonymous.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200
-        world.clock.advance(timedelta(seconds=1))
+        application.clock.advance(timedelta(seconds=1))
         assert (await anonymous.send("PUT", link, body=b"x" * 10, headers=CSV)).status == 200

@@ -9,29 +9,29 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
 from entrypoints.http import logs as request_log_queue
 from entrypoints.http.logs import RequestLogQueue
-from tests.http import toys
+from tests.http import example_area
+from tests.http.application import ApplicationHarness
 from tests.http.client import Client
-from tests.http.fakes import World
 from tests.support.memory.clock import SettableClock
 
 pytestmark = pytest.mark.asyncio
 
 
-async def _flushed(world: World) -> list[RequestLog]:
+async def _wait_for_flush(application: ApplicationHarness) -> list[RequestLog]:
     await asyncio.sleep(request_log_queue.WRITE_INTERVAL_SECONDS + 0.1)
-    logs: list[RequestLog] = world.sink.written
+    logs: list[RequestLog] = application.sink.written
     return logs
 
 
-async def test_entry(world: World) -> None:
-    key, secret = await world.key(world.orgs["Fjord"])
-    client = Client(world.app, secret)
-    thing = toys.keep(world.orgs["Fjord"].id)
-    answer = await client.get(f"/v1/things/{thing.id}?", user_agent="acme-sync/1.4")
-    entry = (await _flushed(world))[0]
+async def test_entry(application: ApplicationHarness) -> None:
+    key, secret = await application.create_key(application.orgs["Fjord"])
+    client = Client(application.app, secret)
+    thing = example_area.add_thing(application.orgs["Fjord"].id)
+    response = await client.get(f"/v1/things/{thing.id}?", user_agent="acme-sync/1.4")
+    entry = (await _wait_for_flush(application))[0]
     assert entry == RequestLog(
-        id=answer.headers["request-id"],
-        tenant=Tenant(world.orgs["Fjord"].id, True),
+        id=response.headers["request-id"],
+        tenant=Tenant(application.orgs["Fjord"].id, True),
         method="GET",
         path=f"/v1/things/{thing.id}",
         route="/v1/things/{id}",
@@ -45,13 +45,13 @@ async def test_entry(world: World) -> None:
         idempotency_key=None,
         ip="203.0.113.7",
         user_agent="acme-sync/1.4",
-        created_at=world.clock.now(),
+        created_at=application.clock.now(),
     )
     assert 0 <= entry.duration_ms < 1000
 
 
-async def test_refusals_are_logged_but_not_401s(world: World, client: Client) -> None:
-    await world.bare_client().get("/v1/things")
+async def test_refusals_are_logged_but_not_401s(application: ApplicationHarness, client: Client) -> None:
+    await application.build_client().get("/v1/things")
     await client.get("/v1/things?limit=0")
     await client.get("/v1/nothing")
     await client.send("PUT", "/v1/things")
@@ -59,9 +59,9 @@ async def test_refusals_are_logged_but_not_401s(world: World, client: Client) ->
     await client.post("/v1/owner")
     for _ in range(6):
         await client.post("/v1/heavy")
-    toys.DOINGS["then"] = RuntimeError("x")
+    example_area.BEHAVIOUR["then"] = RuntimeError("x")
     await client.get("/v1/things/special")
-    logs = await _flushed(world)
+    logs = await _wait_for_flush(application)
     refusals = [(log.status, log.error_code) for log in logs if log.status != 200]
     assert refusals == [
         (400, "invalid_request"),
@@ -75,30 +75,30 @@ async def test_refusals_are_logged_but_not_401s(world: World, client: Client) ->
     assert logs[1].route is None
 
 
-async def test_replays_are_logged_with_their_code(world: World, client: Client) -> None:
-    toys.DOINGS["then"] = Conflict("Busy.")
+async def test_replays_are_logged_with_their_code(application: ApplicationHarness, client: Client) -> None:
+    example_area.BEHAVIOUR["then"] = Conflict("Busy.")
     for _ in range(2):
         await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
-    logs = await _flushed(world)
+    logs = await _wait_for_flush(application)
     assert [(log.status, log.error_code, log.idempotency_key) for log in logs] == [(409, "conflict", "k")] * 2
 
 
-async def test_no_secrets(world: World, client: Client) -> None:
-    _, secret = await world.key(world.orgs["Fjord"])
+async def test_no_secrets(application: ApplicationHarness, client: Client) -> None:
+    _, secret = await application.create_key(application.orgs["Fjord"])
     await client.get(f"/v1/things?token={secret}", user_agent=secret)
     await client.get(f"/v1/{secret}")
     await client.post("/v1/things", {"name": "oak"}, idempotency_key=secret)
-    logs = await _flushed(world)
+    logs = await _wait_for_flush(application)
     assert len(logs) == 3
     assert secret[12:] not in repr(logs)
 
 
-async def test_list_and_read(world: World, client: Client) -> None:
+async def test_list_and_read(application: ApplicationHarness, client: Client) -> None:
     for number in range(5):
-        world.clock.advance(toys.MINUTE)
+        application.clock.advance(example_area.MINUTE)
         await client.get("/v1/things", request_id=f"req_000000000000000000000{number}")
-    await world_other(world)
-    await _flushed(world)
+    await _send_other_requests(application)
+    await _wait_for_flush(application)
     first = (await client.get("/v1/request-logs?limit=2")).json()
     assert [item["id"][-1] for item in first["data"]] == ["4", "3"]
     second = (await client.get(f"/v1/request-logs?limit=2&starting_after={first['next_cursor']}")).json()
@@ -111,25 +111,25 @@ async def test_list_and_read(world: World, client: Client) -> None:
     assert one["actor"]["on_behalf_of"] is None
     assert one["livemode"] is True
     assert (await client.get("/v1/request-logs/req_zzzzzzzzzzzzzzzzzzzzzz")).status == 404
-    assert (await (await world.client("Oak")).get(f"/v1/request-logs/{one['id']}")).status == 404
+    assert (await (await application.create_client("Oak")).get(f"/v1/request-logs/{one['id']}")).status == 404
 
 
-async def world_other(world: World) -> None:
+async def _send_other_requests(application: ApplicationHarness) -> None:
     """Another organisation's and mode's requests."""
-    await (await world.client("Oak")).get("/v1/things")
-    await (await world.client(livemode=False)).get("/v1/things")
+    await (await application.create_client("Oak")).get("/v1/things")
+    await (await application.create_client(livemode=False)).get("/v1/things")
 
 
-async def test_the_newest_of_a_reused_id(world: World, client: Client) -> None:
+async def test_the_newest_of_a_reused_id(application: ApplicationHarness, client: Client) -> None:
     same = "req_0000000000000000000007"
     await client.get("/v1/things", request_id=same)
-    world.clock.advance(toys.MINUTE)
+    application.clock.advance(example_area.MINUTE)
     await client.get("/v1/plans", request_id=same)
-    await _flushed(world)
+    await _wait_for_flush(application)
     assert (await client.get(f"/v1/request-logs/{same}")).json()["path"] == "/v1/plans"
 
 
-def _entry(number: int) -> RequestLog:
+def _build_entry(number: int) -> RequestLog:
     now = SettableClock().now()
     actor = Actor("api_key", "key_1")
     entry = RequestLog(
@@ -138,7 +138,7 @@ def _entry(number: int) -> RequestLog:
     return entry._replace(id=str(number))
 
 
-class Sink:
+class UnreliableSink:
     """A store that can be down, or slow."""
 
     def __init__(self) -> None:
@@ -156,11 +156,11 @@ class Sink:
 
 
 async def test_batches_and_the_clean_stop() -> None:
-    sink = Sink()
+    sink = UnreliableSink()
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(1201):
-        queue.put(_entry(number))
+        queue.put(_build_entry(number))
     await queue.stop()
     assert [entry.id for entry in sink.written] == [str(number) for number in range(1201)]
     assert max(sink.batches) == request_log_queue.BATCH_SIZE
@@ -168,12 +168,12 @@ async def test_batches_and_the_clean_stop() -> None:
 
 
 async def test_few_entries_wait_half_a_second_at_most() -> None:
-    sink = Sink()
+    sink = UnreliableSink()
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
-    queue.put(_entry(1))
+    queue.put(_build_entry(1))
     await asyncio.sleep(0.1)
-    queue.put(_entry(2))
+    queue.put(_build_entry(2))
     assert sink.written == []
     await asyncio.sleep(0.5)
     assert sink.batches == [2]
@@ -183,17 +183,17 @@ async def test_few_entries_wait_half_a_second_at_most() -> None:
 async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.05)
 
-    class Busy(Sink):
+    class Busy(UnreliableSink):
         async def write(self, logs: list[RequestLog]) -> None:
             if not self.batches:
-                queue.put(_entry(2))
-                asyncio.get_running_loop().call_later(0.001, queue.put, _entry(3))
+                queue.put(_build_entry(2))
+                asyncio.get_running_loop().call_later(0.001, queue.put, _build_entry(3))
             await super().write(logs)
 
     sink = Busy()
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
-    queue.put(_entry(1))
+    queue.put(_build_entry(1))
     async with asyncio.timeout(10):
         while len(sink.written) < 3:
             await asyncio.sleep(0.01)
@@ -203,12 +203,12 @@ async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypa
 
 async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01, 0.01))
-    sink = Sink()
+    sink = UnreliableSink()
     sink.failures = 7
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(700):
-        queue.put(_entry(number))
+        queue.put(_build_entry(number))
     await queue.stop()
     assert [entry.id for entry in sink.written] == [str(number) for number in range(700)]
 
@@ -217,7 +217,7 @@ async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pyt
     monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.01)
 
-    class Parted(Sink):
+    class Parted(UnreliableSink):
         away = True
 
         async def write(self, logs: list[RequestLog]) -> list[RequestLog]:  # type: ignore[override]
@@ -229,7 +229,7 @@ async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pyt
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(6):
-        queue.put(_entry(number))
+        queue.put(_build_entry(number))
     async with asyncio.timeout(10):
         while len(sink.written) < 3:
             await asyncio.sleep(0.01)
@@ -248,12 +248,12 @@ async def test_entries_whose_own_store_is_back_are_written_also_while_others_kee
     monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.01)
 
-    class Busy(Sink):
+    class Busy(UnreliableSink):
         number = 1
 
         async def write(self, logs: list[RequestLog]) -> list[RequestLog]:  # type: ignore[override]
             self.number += 1
-            queue.put(_entry(self.number))  # while a batch is written the next entry comes
+            queue.put(_build_entry(self.number))  # while a batch is written the next entry comes
             apart = [entry for entry in logs if entry.id == "0" and self.number < 4]
             await super().write([entry for entry in logs if entry not in apart])
             return apart
@@ -261,7 +261,7 @@ async def test_entries_whose_own_store_is_back_are_written_also_while_others_kee
     sink = Busy()
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
-    queue.put(_entry(0))
+    queue.put(_build_entry(0))
     async with asyncio.timeout(5):
         while "0" not in {entry.id for entry in sink.written}:
             await asyncio.sleep(0.01)
@@ -270,7 +270,7 @@ async def test_entries_whose_own_store_is_back_are_written_also_while_others_kee
 async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01,))
 
-    class Picky(Sink):
+    class Picky(UnreliableSink):
         async def write(self, logs: list[RequestLog]) -> None:
             if any(entry.id == "3" for entry in logs):
                 raise ValueError("no such characters")
@@ -280,7 +280,7 @@ async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: p
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(6):
-        queue.put(_entry(number))
+        queue.put(_build_entry(number))
     await queue.stop()
     assert [entry.id for entry in sink.written] == ["0", "1", "2", "4", "5"]
     assert queue.dropped_count == 1
@@ -290,7 +290,7 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
     """Without waiting, and in some twenty statements for five hundred entries."""
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (3600.0,))
 
-    class Picky(Sink):
+    class Picky(UnreliableSink):
         writes = 0
 
         async def write(self, logs: list[RequestLog]) -> None:
@@ -303,7 +303,7 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(500):
-        queue.put(_entry(number))
+        queue.put(_build_entry(number))
     await queue.stop()
     assert {int(entry.id) for entry in sink.written} == set(range(500)) - {77} and queue.dropped_count == 1
     assert sink.writes <= 1 + 2 * 9
@@ -313,21 +313,21 @@ async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "DELAY_THRESHOLD", 3)
     monkeypatch.setattr(request_log_queue, "MAX_WAITING_ENTRIES", 5)
     monkeypatch.setattr(request_log_queue, "MAX_DELAY_SECONDS", 0.05)
-    queue = RequestLogQueue(Sink())  # type: ignore[arg-type]
-    assert [queue.put(_entry(number)) for number in range(3)] == [None] * 3
-    waiting = queue.put(_entry(3))
+    queue = RequestLogQueue(UnreliableSink())  # type: ignore[arg-type]
+    assert [queue.put(_build_entry(number)) for number in range(3)] == [None] * 3
+    waiting = queue.put(_build_entry(3))
     assert waiting is not None
     loop = asyncio.get_running_loop()
     before = loop.time()
     await waiting
     assert 0.04 < loop.time() - before < 0.5
-    blocked = queue.put(_entry(4))
+    blocked = queue.put(_build_entry(4))
     assert blocked is not None
     await queue.start()
     await blocked
     await queue.stop()
     assert queue.dropped_count == 0
     for number in range(10):
-        if (pending := queue.put(_entry(number))) is not None:
+        if (pending := queue.put(_build_entry(number))) is not None:
             pending.close()  # type: ignore[attr-defined]
     assert queue.dropped_count == 5

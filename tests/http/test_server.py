@@ -14,17 +14,17 @@ from hypercorn.config import Config
 
 from entrypoints.http import connections
 from entrypoints.http.connections import serve
-from tests.http import toys
-from tests.http.fakes import World, running
+from tests.http import example_area
+from tests.http.application import ApplicationHarness, run_application
 
 pytestmark = pytest.mark.asyncio
 
 
-class Wire:
+class ServerConnection:
     """One connection at a time to a served world."""
 
-    def __init__(self, world: World, port: int, secret: str, stop: asyncio.Event) -> None:
-        self.world, self.port, self.secret, self.stop = world, port, secret, stop
+    def __init__(self, application: ApplicationHarness, port: int, secret: str, stop: asyncio.Event) -> None:
+        self.application, self.port, self.secret, self.stopping = application, port, secret, stop
 
     async def send(self, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
         """Send a request given by its first lines; answers status, headers and body."""
@@ -40,28 +40,28 @@ class Wire:
 
 
 @asynccontextmanager
-async def served(**settings: Any) -> AsyncIterator[Wire]:
+async def serve_application(**settings: Any) -> AsyncIterator[ServerConnection]:
     """A world behind the server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     config, stop = Config(), asyncio.Event()
     config.bind, config.accesslog, config.errorlog = [f"127.0.0.1:{port}"], None, None
-    async with running() as world:
-        task = asyncio.create_task(serve(world.app, config, stop.wait, **settings))
+    async with run_application() as application:
+        task = asyncio.create_task(serve(application.app, config, stop.wait, **settings))
         await asyncio.sleep(0.2)
-        yield Wire(world, port, (await world.key(world.orgs["Fjord"]))[1], stop)
+        yield ServerConnection(application, port, (await application.create_key(application.orgs["Fjord"]))[1], stop)
         stop.set()
         await task
 
 
 @pytest_asyncio.fixture
-async def wire() -> AsyncIterator[Wire]:
+async def connection() -> AsyncIterator[ServerConnection]:
     """A world behind the server."""
-    async with served() as made:
-        yield made
+    async with serve_application() as connection:
+        yield connection
 
 
-async def raw(port: int, sent: bytes, within: float = 3.0) -> bytes:
+async def exchange_bytes(port: int, sent: bytes, within: float = 3.0) -> bytes:
     """What the server says to these bytes, until it ends the connection or says nothing for a while."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent)
@@ -88,27 +88,27 @@ WEBSOCKET = (
 
 @pytest.mark.parametrize("fields", [UPGRADE, UPGRADE.replace(b"h2c", b"H2C"), WEBSOCKET, b"Upgrade: h2c\r\n"])
 @pytest.mark.parametrize("path", [b"/v1/things", b"/healthz", b"/docs"])
-async def test_no_request_changes_the_protocol(wire: Wire, fields: bytes, path: bytes) -> None:
+async def test_no_request_changes_the_protocol(connection: ServerConnection, fields: bytes, path: bytes) -> None:
     head = b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n"
-    plain = await raw(wire.port, head + b"Connection: close\r\n\r\n")
-    got = await raw(wire.port, head + fields + b"\r\n" + head + b"Connection: close\r\n\r\n")
+    plain = await exchange_bytes(connection.port, head + b"Connection: close\r\n\r\n")
+    got = await exchange_bytes(connection.port, head + fields + b"\r\n" + head + b"Connection: close\r\n\r\n")
     assert got.startswith(plain[:12]) and b" 101 " not in got and b"\0" not in got[:200]
     assert got.count(b"HTTP/1.1 " + plain[9:12]) == 2, "the next request on the connection is answered as HTTP/1.1"
 
 
-async def test_no_request_has_hundreds_of_headers(wire: Wire) -> None:
+async def test_no_request_has_hundreds_of_headers(connection: ServerConnection) -> None:
     many = b"".join(b"X-%d: 1\r\n" % number for number in range(200))
-    assert (await raw(wire.port, b"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + many + b"\r\n")).startswith(
-        b"HTTP/1.1 431 "
-    )
+    assert (
+        await exchange_bytes(connection.port, b"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + many + b"\r\n")
+    ).startswith(b"HTTP/1.1 431 ")
 
 
-async def test_http2_is_used_only_when_requested(wire: Wire) -> None:
-    assert (await raw(wire.port, PREFACE)).startswith(b"HTTP/1.1 505 ")
+async def test_http2_is_used_only_when_requested(connection: ServerConnection) -> None:
+    assert (await exchange_bytes(connection.port, PREFACE)).startswith(b"HTTP/1.1 505 ")
     head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
-    async with served(http2=True) as willing:
-        assert (await raw(willing.port, head + UPGRADE + b"\r\n", 0.5)).startswith(b"HTTP/1.1 101 ")
-        assert (await raw(willing.port, PREFACE, 0.5))[3:4] == b"\4"
+    async with serve_application(http2=True) as willing:
+        assert (await exchange_bytes(willing.port, head + UPGRADE + b"\r\n", 0.5)).startswith(b"HTTP/1.1 101 ")
+        assert (await exchange_bytes(willing.port, PREFACE, 0.5))[3:4] == b"\4"
 
 
 @pytest.mark.parametrize(
@@ -132,65 +132,69 @@ async def test_http2_is_used_only_when_requested(wire: Wire) -> None:
 )
 @pytest.mark.parametrize("method", [b"GET", b"POST"])
 async def test_lengths_that_two_readers_could_see_differently(
-    wire: Wire, method: bytes, fields: bytes, status: int
+    connection: ServerConnection, method: bytes, fields: bytes, status: int
 ) -> None:
     hidden = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    got = await raw(wire.port, method + b" /v1/things HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n0\r\n\r\n" + hidden)
+    got = await exchange_bytes(
+        connection.port, method + b" /v1/things HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n0\r\n\r\n" + hidden
+    )
     assert got.startswith(b"HTTP/1.1 %d " % status), got
     assert got.count(b"HTTP/1.1") == 1 and got.endswith(b"<end>"), "what follows is not taken for a request"
 
 
-async def test_chunks_in_http_1_0(wire: Wire) -> None:
-    got = await raw(wire.port, b"POST /v1/things HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+async def test_chunks_in_http_1_0(connection: ServerConnection) -> None:
+    got = await exchange_bytes(
+        connection.port, b"POST /v1/things HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
     assert got.startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
 @pytest.mark.parametrize("path", [b"/v1/things", b"/objects/x", b"/healthz", b"/docs", b"/nothing"])
-async def test_an_unread_body_leaves_nothing_behind(wire: Wire, method: bytes, path: bytes) -> None:
+async def test_an_unread_body_leaves_nothing_behind(connection: ServerConnection, method: bytes, path: bytes) -> None:
     """However it is refused: its sender reads the answer, the connection ends, and no task stays."""
     before = len(asyncio.all_tasks())
     size = 3 << 20
     for _ in range(2):
         head = method + b" " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size
-        got = await raw(wire.port, head.replace(b"Host", b"Connection: close\r\nHost") + b"x" * size)
+        got = await exchange_bytes(connection.port, head.replace(b"Host", b"Connection: close\r\nHost") + b"x" * size)
         assert got.startswith(b"HTTP/1.1 ") and got.endswith(b"<end>"), got
-        got = await raw(wire.port, head + b"x" * (size // 2))
+        got = await exchange_bytes(connection.port, head + b"x" * (size // 2))
         assert got.startswith(b"HTTP/1.1 ") and got.endswith(b"<end>"), got
     await asyncio.sleep(0.2)
     assert len(asyncio.all_tasks()) <= before
 
 
 async def test_only_so_many_connections() -> None:
-    async with served(max_connections=3) as wire:
-        ends = [await asyncio.open_connection("127.0.0.1", wire.port) for _ in range(3)]
-        assert await raw(wire.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") in (b"", b"<end>")
+    async with serve_application(max_connections=3) as connection:
+        ends = [await asyncio.open_connection("127.0.0.1", connection.port) for _ in range(3)]
+        assert await exchange_bytes(connection.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") in (b"", b"<end>")
         ends[0][1].close()
         await asyncio.sleep(0.1)
-        assert (await wire.send("GET /healthz HTTP/1.1"))[0] == 200
+        assert (await connection.send("GET /healthz HTTP/1.1"))[0] == 200
 
 
-async def test_a_client_that_connected_before_the_stop_is_answered(wire: Wire) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", wire.port)
+async def test_a_client_that_connected_before_the_stop_is_answered(connection: ServerConnection) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", connection.port)
     await asyncio.sleep(0.05)
-    wire.stop.set()
+    connection.stopping.set()
     await asyncio.sleep(0.05)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     async with asyncio.timeout(5):
         assert (await reader.read()).startswith(b"HTTP/1.1 200"), "and the server ends the connection"
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection("127.0.0.1", wire.port)
+        await asyncio.open_connection("127.0.0.1", connection.port)
     writer.close()
 
 
 async def test_a_slow_reader_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_SEND_SECONDS", 0.3)
     monkeypatch.setattr(connections, "MIN_READ_RATE", 1 << 24)
-    async with served() as wire:
+    async with serve_application() as connection:
         before = len(asyncio.all_tasks())
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            slow.connect(("127.0.0.1", wire.port))
+            slow.connect(("127.0.0.1", connection.port))
             slow.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 40)
             await asyncio.sleep(0.1)
             assert len(asyncio.all_tasks()) > before
@@ -201,50 +205,50 @@ async def test_a_slow_reader_is_disconnected(monkeypatch: pytest.MonkeyPatch) ->
                         slow.recv(1, socket.MSG_DONTWAIT)
 
 
-async def test_reads(wire: Wire) -> None:
-    status, headers, body = await wire.send("GET /v1/things?limit=2 HTTP/1.1")
+async def test_reads(connection: ServerConnection) -> None:
+    status, headers, body = await connection.send("GET /v1/things?limit=2 HTTP/1.1")
     assert (status, len(json.loads(body)["data"])) == (200, 2)
-    status, headers, body = await wire.send("HEAD /v1/things?limit=2 HTTP/1.1")
+    status, headers, body = await connection.send("HEAD /v1/things?limit=2 HTTP/1.1")
     assert (status, body) == (200, b"")
     assert int(headers["content-length"]) > 100
     held = headers["etag"]
-    status, _, body = await wire.send(f"GET /v1/things?limit=2 HTTP/1.1\r\nIf-None-Match: {held}")
+    status, _, body = await connection.send(f"GET /v1/things?limit=2 HTTP/1.1\r\nIf-None-Match: {held}")
     assert (status, body) == (304, b"")
-    assert (await wire.send("HEAD /docs HTTP/1.1"))[2] == b""
+    assert (await connection.send("HEAD /docs HTTP/1.1"))[2] == b""
 
 
-async def test_writes(wire: Wire) -> None:
+async def test_writes(connection: ServerConnection) -> None:
     body = b'{"name": "oak"}'
     head = f"POST /v1/things HTTP/1.1\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: {len(body)}"
-    status, headers, answer = await wire.send(head, body)
-    assert (status, json.loads(answer)["name"]) == (201, "oak")
+    status, headers, response = await connection.send(head, body)
+    assert (status, json.loads(response)["name"]) == (201, "oak")
     assert headers["content-type"] == "application/json"
-    assert (await wire.send(head, body))[1]["idempotent-replayed"] == "true"
-    thing = toys.keep(wire.world.orgs["Fjord"].id)
-    status, headers, answer = await wire.send(f"DELETE /v1/things/{thing.id} HTTP/1.1")
-    assert (status, answer) == (204, b"")
+    assert (await connection.send(head, body))[1]["idempotent-replayed"] == "true"
+    thing = example_area.add_thing(connection.application.orgs["Fjord"].id)
+    status, headers, response = await connection.send(f"DELETE /v1/things/{thing.id} HTTP/1.1")
+    assert (status, response) == (204, b"")
     assert "content-type" not in headers
 
 
-async def test_chunked_bodies(wire: Wire) -> None:
+async def test_chunked_bodies(connection: ServerConnection) -> None:
     head = (
         "POST /v1/things HTTP/1.1\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked"
     )
     whole = b'f\r\n{"name": "oak"}\r\n0\r\n\r\n'
-    assert (await wire.send(head, whole))[0] == 201
+    assert (await connection.send(head, whole))[0] == 201
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
-    status, _, answer = await wire.send(head, chunk * 40 + b"0\r\n\r\n")
-    assert (status, json.loads(answer)["code"]) == (413, "payload_too_large")
+    status, _, response = await connection.send(head, chunk * 40 + b"0\r\n\r\n")
+    assert (status, json.loads(response)["code"]) == (413, "payload_too_large")
 
 
-async def test_an_announced_size_is_refused_unread(wire: Wire) -> None:
+async def test_an_announced_size_is_refused_unread(connection: ServerConnection) -> None:
     head = (
         "POST /v1/things HTTP/1.1\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: 99999999"
     )
-    assert (await wire.send(head))[0] == 413
+    assert (await connection.send(head))[0] == 413
 
 
-async def test_odd_paths(wire: Wire) -> None:
+async def test_odd_paths(connection: ServerConnection) -> None:
     for target, status in (
         ("/v1/things/%2e%2e/x", 404),
         ("/v1/things/src_%C3%28aaaaaaaaaaaaaaaaaaaa", 404),
@@ -252,4 +256,4 @@ async def test_odd_paths(wire: Wire) -> None:
         ("/v1/things?colour=%ff", 400),
         ("/v1/things?" + "x" * 9000, 400),
     ):
-        assert (await wire.send(f"GET {target} HTTP/1.1"))[0] == status, target
+        assert (await connection.send(f"GET {target} HTTP/1.1"))[0] == status, target

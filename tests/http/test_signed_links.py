@@ -15,8 +15,8 @@ from domain.kernel.clock import CLOCK
 from domain.kernel.links import LINK_STEP, link_expiry, round_down_to_step
 from domain.kernel.tenancy import Tenant
 from ports.objects import ObjectStore
+from tests.http.application import ApplicationHarness, run_application
 from tests.http.client import Client
-from tests.http.fakes import World, running
 from tests.support import builders, catalogues
 from tests.support.memory.objects import MemoryObjects
 
@@ -29,18 +29,18 @@ EXPORT = builders.export(
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    async with running(objects=MemoryObjects()) as made:
-        yield made
+async def application() -> AsyncIterator[ApplicationHarness]:
+    async with run_application(objects=MemoryObjects()) as application:
+        yield application
 
 
-async def _reads(world: World) -> tuple[Client, dict[str, Any]]:
+async def _list_reads(application: ApplicationHarness) -> tuple[Client, dict[str, Any]]:
     """A client, and of each path the function that takes a link and its key from the answer."""
-    tenant = Tenant(world.orgs["Elm"].id, True)
-    image = await catalogues.add_image(world.uow, tenant, "prod_1")
-    async with world.uow.begin(tenant, builders.CALL) as tx:
+    tenant = Tenant(application.orgs["Elm"].id, True)
+    image = await catalogues.add_image(application.uow, tenant, "prod_1")
+    async with application.uow.begin(tenant, builders.CALL) as tx:
         await tx[ExportStore].add(EXPORT)
-    client = await world.client("Elm")
+    client = await application.create_client("Elm")
     return client, {
         f"/v1/media/{image.id}": lambda body: (body["download"]["url"], image.key),
         f"/v1/exports/{EXPORT.id}": lambda body: (body["files"][0]["url"], "exports/a"),
@@ -48,20 +48,22 @@ async def _reads(world: World) -> tuple[Client, dict[str, Any]]:
     }
 
 
-async def test_reads_within_a_step_have_one_etag(world: World) -> None:
-    client, reads = await _reads(world)
+async def test_reads_within_a_step_have_one_etag(application: ApplicationHarness) -> None:
+    client, reads = await _list_reads(application)
     for path, link_of in reads.items():
-        begun = round_down_to_step(world.clock.now()) + LINK_STEP + timedelta(seconds=2)
-        world.clock.set(begun)
+        begun = round_down_to_step(application.clock.now()) + LINK_STEP + timedelta(seconds=2)
+        application.clock.set(begun)
         first = await client.get(path)
         assert first.status == 200
         url, key = link_of(first.json())
-        world.clock.set(begun + timedelta(seconds=20))
+        application.clock.set(begun + timedelta(seconds=20))
         again = await client.get(path, if_none_match=first.headers["etag"])
         assert (again.status, again.headers["etag"]) == (304, first.headers["etag"]), path
         signature = {"signature": parse_qs(urlsplit(url).query)["signature"][0]}
-        assert world.dependencies[ObjectStore].verify_link("GET", key, signature, begun + timedelta(minutes=14)), path
-        world.clock.set(begun + LINK_STEP)
+        assert application.dependencies[ObjectStore].verify_link(
+            "GET", key, signature, begun + timedelta(minutes=14)
+        ), path
+        application.clock.set(begun + LINK_STEP)
         renewed = await client.get(path, if_none_match=first.headers["etag"])
         assert renewed.status == 200 and link_of(renewed.json())[0] != url
 

@@ -24,7 +24,7 @@ from entrypoints.site.build import build_pages
 from entrypoints.site.calls import format_client_examples, format_rate
 from entrypoints.site.event_samples import create_event_sample
 from entrypoints.site.site import BUILT_FOLDER, HOME_PATH, PLAIN_POLICY, build_hash_source
-from tests.http.fakes import World
+from tests.http.application import ApplicationHarness
 from tests.support.built_site import BASE_URL, build_site
 from tests.support.operation_table import load_operation_table
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 VOID = {"meta", "br", "wbr", "link", "input", "hr", "img", "path", "line", "circle", "polyline", "rect"}
 
 
-class Page(HTMLParser):
+class SitePage(HTMLParser):
     """Checks that tags are closed in order; gathers ids, links, headings and what is fetched."""
 
     def __init__(self, text: str) -> None:
@@ -67,7 +67,7 @@ class Page(HTMLParser):
             assert self.open.pop() == tag
 
 
-def html(path: str) -> str:
+def read_page(path: str) -> str:
     """The page there."""
     made = build_site().read(path)
     assert made is not None, path
@@ -75,18 +75,18 @@ def html(path: str) -> str:
 
 
 @cache
-def parsed() -> dict[str, Page]:
+def parse_pages() -> dict[str, SitePage]:
     """Every page."""
     build_site()
     paths = [
         HOME_PATH + path.relative_to(BUILT_FOLDER).as_posix().removesuffix(".html")
         for path in BUILT_FOLDER.rglob("*.html")
     ]
-    return {path: Page(html(path)) for path in paths}
+    return {path: SitePage(read_page(path)) for path in paths}
 
 
 def test_pages_are_whole() -> None:
-    for path, page in parsed().items():
+    for path, page in parse_pages().items():
         assert page.open == [], path
         assert len(page.ids) == len(set(page.ids)), path
         if path == "/docs/search":  # its headings come with what is found
@@ -96,8 +96,8 @@ def test_pages_are_whole() -> None:
 
 
 def test_every_page_is_there() -> None:
-    assert {HOME_PATH + name for name in build_pages()} - {f"{HOME_PATH}index"} <= parsed().keys() and len(
-        parsed()
+    assert {HOME_PATH + name for name in build_pages()} - {f"{HOME_PATH}index"} <= parse_pages().keys() and len(
+        parse_pages()
     ) > 200
     docs = {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert docs <= {name.rpartition("/")[2] for name in build_pages()}
@@ -105,33 +105,33 @@ def test_every_page_is_there() -> None:
 
 def test_every_link_leads_to_a_page_and_every_anchor_to_a_place_on_it() -> None:
     dead = []
-    for path, page in parsed().items():
+    for path, page in parse_pages().items():
         for link in [*page.links, *page.fetched]:
             if re.match("https?://", link) or link == "/openapi.json":
                 continue
             there, _, anchor = urljoin(path, link).partition("#")
             there = there.partition("?")[0]
-            ids = parsed()[there].ids if there in parsed() else []
+            ids = parse_pages()[there].ids if there in parse_pages() else []
             if build_site().read(there) is None or (anchor and anchor not in ids):
                 dead.append((path, link))
     assert not dead, dead[:20]
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
-    assert [link for page in parsed().values() for link in page.fetched if re.match("[a-z]+:|//", link)] == []
+    assert [link for page in parse_pages().values() for link in page.fetched if re.match("[a-z]+:|//", link)] == []
     assert "unsafe" not in build_site().policy and "http" not in build_site().policy
 
 
 def test_the_inline_parts_are_those_that_the_policy_allows() -> None:
-    for path in parsed():
+    for path in parse_pages():
         for kind in ("style", "script"):
-            for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", html(path), re.DOTALL):
+            for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", read_page(path), re.DOTALL):
                 assert build_hash_source(inner) in build_site().policy, path
 
 
 def test_the_addresses_are_those_of_the_service() -> None:
-    assert f"{BASE_URL}/v1/" in html("/docs/reference/webhooks")
-    assert not [path for path in parsed() if ".invalid" in html(path)]
+    assert f"{BASE_URL}/v1/" in read_page("/docs/reference/webhooks")
+    assert not [path for path in parse_pages() if ".invalid" in read_page(path)]
 
 
 def test_links_between_files_lead_to_files() -> None:
@@ -148,15 +148,15 @@ def test_links_between_files_lead_to_files() -> None:
 
 def test_every_operation_and_every_code_has_its_place() -> None:
     for row in load_operation_table():
-        assert row.id in parsed()[f"/docs/reference/{row.area}"].ids
-    assert "../reference/catalogue#catalogue.read_product" in parsed()["/docs/errors/not_found"].links
-    assert all(f"/docs/errors/{code}" in parsed() for code in CODES)
+        assert row.id in parse_pages()[f"/docs/reference/{row.area}"].ids
+    assert "../reference/catalogue#catalogue.read_product" in parse_pages()["/docs/errors/not_found"].links
+    assert all(f"/docs/errors/{code}" in parse_pages() for code in CODES)
 
 
 def test_every_event_type_has_its_page() -> None:
     assert {name for name, entry in TYPES.items() if entry.is_sent} <= EVENT_SCHEMAS.keys() <= TYPES.keys()
     for name, entry in TYPES.items():
-        assert ("not sent yet" in html(f"/docs/events/{name}").partition("<article")[2]) is not entry.is_sent
+        assert ("not sent yet" in read_page(f"/docs/events/{name}").partition("<article")[2]) is not entry.is_sent
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))
@@ -184,7 +184,7 @@ def test_rate_classes_are_those_that_requests_are_charged_by() -> None:
 
 
 def test_samples_in_several_languages_are_tabs() -> None:
-    page = html("/docs/quickstart")
+    page = read_page("/docs/quickstart")
     assert page.count('class="sd-tab-set') == 2 and 'data-sync-id="TypeScript"' in page
 
 
@@ -203,13 +203,13 @@ def test_words_lead_to_their_pages() -> None:
 
 
 @pytest.mark.asyncio
-async def test_pages_over_http(world: World) -> None:
-    policy, anonymous = build_site().policy, world.bare_client()
+async def test_pages_over_http(application: ApplicationHarness) -> None:
+    policy, anonymous = build_site().policy, application.build_client()
     for path in ("/docs/", "/docs/quickstart", "/docs/search?q=thing", "/docs/errors/not_found"):
-        answer = await anonymous.get(path)
-        assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
-        assert answer.headers["content-security-policy"] == policy
-        again = await anonymous.get(path, if_none_match=answer.headers["etag"])
+        response = await anonymous.get(path)
+        assert (response.status, response.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
+        assert response.headers["content-security-policy"] == policy
+        again = await anonymous.get(path, if_none_match=response.headers["etag"])
         assert (again.status, again.body) == (304, b"")
     script = await anonymous.get("/docs/_static/searchtools.js")
     assert (script.status, script.headers["content-type"]) == (200, "text/javascript")
@@ -223,15 +223,15 @@ async def test_pages_over_http(world: World) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_missing_address_has_links_to_others(world: World) -> None:
+async def test_a_missing_address_has_links_to_others(application: ApplicationHarness) -> None:
     """People get a page, programs the problem."""
     build_site()
-    anonymous = world.bare_client()
+    anonymous = application.build_client()
     for path in ("/docs/quickstat", "/docs/nothing/<i>", "/docs/clients/none.whl", "/errors/not_fuond"):
         lost = await anonymous.get(path, accept="text/html,*/*;q=0.8")
         assert (lost.status, lost.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
         assert lost.headers["content-security-policy"] == PLAIN_POLICY
-        assert Page(re.sub("<style>.*?</style>", "", lost.body.decode())).open == [] and b"<i>" not in lost.body
+        assert SitePage(re.sub("<style>.*?</style>", "", lost.body.decode())).open == [] and b"<i>" not in lost.body
         assert (await anonymous.get(path, accept="*/*")).code == "not_found"
     assert "/docs/quickstart" in build_site().render_not_found("/docs/quickstat")
     assert "/docs/errors/not_found" in build_site().render_not_found("/errors/not_fuond")

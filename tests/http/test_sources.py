@@ -13,36 +13,36 @@ from domain.kernel.ids import is_id
 from domain.secrets.ports import Vault
 from domain.sources.model import Schedule, StatusReason
 from domain.sources.ports import SourceStore
-from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, SourceHarness, open_source_harness
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
 
 
-@pytest_asyncio.fixture(name="shop")
-async def running_shop() -> AsyncIterator[Shop]:
+@pytest_asyncio.fixture(name="harness")
+async def open_harness() -> AsyncIterator[SourceHarness]:
     """A running application."""
-    async with shop() as made:
-        yield made
+    async with open_source_harness() as harness:
+        yield harness
 
 
-async def _refused(shop: Shop, status: int, fields: Any) -> Any:
-    answer = await shop.client.post("/v1/sources", {**URL_SOURCE, **fields})
-    assert answer.status == status, answer.body
-    return answer
+async def _refused(harness: SourceHarness, status: int, fields: Any) -> Any:
+    response = await harness.client.post("/v1/sources", {**URL_SOURCE, **fields})
+    assert response.status == status, response.body
+    return response
 
 
-async def test_create(shop: Shop) -> None:
-    answer = await shop.client.post("/v1/sources", URL_SOURCE)
-    source = answer.json()
-    assert answer.status == 201
-    assert answer.headers["location"].endswith(f"/v1/sources/{source['id']}")
-    assert answer.headers["etag"].startswith('"1-')
+async def test_create(harness: SourceHarness) -> None:
+    response = await harness.client.post("/v1/sources", URL_SOURCE)
+    source = response.json()
+    assert response.status == 201
+    assert response.headers["location"].endswith(f"/v1/sources/{source['id']}")
+    assert response.headers["etag"].startswith('"1-')
     assert is_id("src", source["id"])
     assert source == {
         "object": "source",
         "id": source["id"],
-        "catalogue": shop.world.orgs["Fjord"].catalogues[0],
+        "catalogue": harness.application.orgs["Fjord"].catalogues[0],
         "name": "Lindgren",
         "kind": "url",
         "connector": "csv",
@@ -57,7 +57,7 @@ async def test_create(shop: Shop) -> None:
         "created_at": "2026-11-20T13:08:00.000Z",
         "updated_at": "2026-11-20T13:08:00.000Z",
     }
-    [entry] = await shop.audited(source["id"])
+    [entry] = await harness.list_audit_entries(source["id"])
     assert entry.change.action == "create" and entry.change.after["name"] == "Lindgren"
     assert entry.context.operation == "sources.create"
 
@@ -74,8 +74,8 @@ async def test_create(shop: Shop) -> None:
         ({"kind": "api", "config": {}, "connector": "shopify"}, "shopify"),
     ],
 )
-async def test_the_connector_follows_kind_and_platform(shop: Shop, fields: Any, connector: str) -> None:
-    assert (await shop.create(**fields))["connector"] == connector
+async def test_the_connector_follows_kind_and_platform(harness: SourceHarness, fields: Any, connector: str) -> None:
+    assert (await harness.create_source(**fields))["connector"] == connector
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ async def test_the_connector_follows_kind_and_platform(shop: Shop, fields: Any, 
         ({"status": "active"}, ("status", "unknown_field")),
     ],
 )
-async def test_bad_fields_are_named(shop: Shop, fields: Any, fault: tuple[str, str]) -> None:
-    assert fault in (await _refused(shop, 400, fields)).faults
+async def test_bad_fields_are_named(harness: SourceHarness, fields: Any, fault: tuple[str, str]) -> None:
+    assert fault in (await _refused(harness, 400, fields)).faults
 
 
 @pytest.mark.parametrize(
@@ -137,37 +137,40 @@ async def test_bad_fields_are_named(shop: Shop, fields: Any, fault: tuple[str, s
         {"kind": "push", "config": {"media_base_url": "http://10.0.0.1/"}},
     ],
 )
-async def test_what_cannot_be_carried_out(shop: Shop, fields: Any) -> None:
-    answer = await _refused(shop, 422, fields)
-    assert answer.code == "unprocessable"
-    assert len(answer.json()["detail"]) > 20
+async def test_what_cannot_be_carried_out(harness: SourceHarness, fields: Any) -> None:
+    response = await _refused(harness, 422, fields)
+    assert response.code == "unprocessable"
+    assert len(response.json()["detail"]) > 20
 
 
 @pytest.mark.parametrize("url", ["http://files.internal:81/feed.csv", "http://127.0.0.1:9000/x", "http://8.8.8.8/x"])
-async def test_allowed_addresses(shop: Shop, url: str) -> None:
-    assert (await shop.create(config={"url": url}))["config"]["url"] == url
+async def test_allowed_addresses(harness: SourceHarness, url: str) -> None:
+    assert (await harness.create_source(config={"url": url}))["config"]["url"] == url
 
 
-async def test_a_vendors_source_is_its_own(shop: Shop) -> None:
-    await shop.world.org("Lind", shop.world.orgs["Fjord"].plan, kind="vendor")
-    client = await shop.world.client("Lind", livemode=False)
+async def test_a_vendors_source_is_its_own(harness: SourceHarness) -> None:
+    await harness.application.create_organisation("Lind", harness.application.orgs["Fjord"].plan, kind="vendor")
+    client = await harness.application.create_client("Lind", livemode=False)
     source = (await client.post("/v1/sources", URL_SOURCE)).json()
     assert source["first_party"] is True
-    assert source["catalogue"] == shop.world.orgs["Lind"].catalogues[1]
+    assert source["catalogue"] == harness.application.orgs["Lind"].catalogues[1]
 
 
-async def test_only_vendors_have_sources_of_their_own(shop: Shop) -> None:
-    answer = await shop.client.post("/v1/sources", URL_SOURCE | {"first_party": True})
-    assert (answer.status, answer.faults) == (422, {("first_party", "invalid_value")})
-    assert (await shop.create(first_party=False))["first_party"] is False
+async def test_only_vendors_have_sources_of_their_own(harness: SourceHarness) -> None:
+    response = await harness.client.post("/v1/sources", URL_SOURCE | {"first_party": True})
+    assert (response.status, response.faults) == (422, {("first_party", "invalid_value")})
+    assert (await harness.create_source(first_party=False))["first_party"] is False
 
 
-async def test_others_see_nothing(shop: Shop) -> None:
-    source = await shop.create()
+async def test_others_see_nothing(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
-    for client in (await shop.world.client("Oak"), await shop.world.client(livemode=False)):
+    for client in (
+        await harness.application.create_client("Oak"),
+        await harness.application.create_client(livemode=False),
+    ):
         assert (await client.get("/v1/sources")).json()["data"] == []
-        answers = [
+        responses = [
             await client.get(path),
             await client.send_json("PATCH", path, {"name": "x"}, if_match="*"),
             await client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}}),
@@ -178,233 +181,240 @@ async def test_others_see_nothing(shop: Shop) -> None:
             await client.post(path + "/records", {"records": [{"product": {"external_id": "a"}}]}),
             await client.post(path + "/uploads", {"filename": "a", "content_type": "text/csv", "bytes": 1}),
         ]
-        assert [answer.status for answer in answers] == [404] * len(answers)
+        assert [response.status for response in responses] == [404] * len(responses)
 
 
-async def test_list_and_read(shop: Shop) -> None:
-    sources = [await shop.create(name=str(number)) for number in range(3)]
+async def test_list_and_read(harness: SourceHarness) -> None:
+    sources = [await harness.create_source(name=str(number)) for number in range(3)]
     expected = sorted(sources, key=lambda source: source["id"], reverse=True)
-    first = (await shop.client.get("/v1/sources?limit=2")).json()
+    first = (await harness.client.get("/v1/sources?limit=2")).json()
     assert first["data"] == expected[:2] and first["has_more"] is True
-    second = (await shop.client.get(f"/v1/sources?limit=2&starting_after={first['next_cursor']}")).json()
+    second = (await harness.client.get(f"/v1/sources?limit=2&starting_after={first['next_cursor']}")).json()
     assert second["data"] == expected[2:] and second["next_cursor"] is None
-    answer = await shop.client.get(f"/v1/sources/{sources[0]['id']}")
-    assert answer.json() == sources[0]
-    assert answer.headers["etag"].startswith('"1-')
+    response = await harness.client.get(f"/v1/sources/{sources[0]['id']}")
+    assert response.json() == sources[0]
+    assert response.headers["etag"].startswith('"1-')
 
 
-async def test_freshness(shop: Shop) -> None:
-    source = await shop.create(schedule={"interval_minutes": 60, "stock_interval_minutes": 10})
-    now = shop.world.clock.now()
-    await shop.change(source["id"], catalogue_at=now - timedelta(minutes=91), stock_at=now - timedelta(minutes=31))
-    fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
+async def test_freshness(harness: SourceHarness) -> None:
+    source = await harness.create_source(schedule={"interval_minutes": 60, "stock_interval_minutes": 10})
+    now = harness.application.clock.now()
+    await harness.change_source(
+        source["id"], catalogue_at=now - timedelta(minutes=91), stock_at=now - timedelta(minutes=31)
+    )
+    fresh = (await harness.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
     assert fresh["catalogue"] == {"observed_at": "2026-11-20T11:37:00.000Z", "age_seconds": 5460, "state": "late"}
     assert fresh["stock"]["state"] == "stale"
     stretched = {"schedule": Schedule(60, 10, adaptive=True), "interval_factor": {"catalogue": 4.0, "stock": 2.0}}
-    await shop.change(source["id"], **stretched)
-    fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
+    await harness.change_source(source["id"], **stretched)
+    fresh = (await harness.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
     assert [fresh[stream]["state"] for stream in ("catalogue", "stock")] == ["fresh", "late"]
 
 
 @pytest.mark.parametrize("suffix", ["/{id}", "", "?limit=5"], ids=["one", "list", "page"])
-async def test_the_age_of_a_stream_does_not_change_the_etag(shop: Shop, suffix: str) -> None:
-    source = await shop.create(schedule={"interval_minutes": 60})
-    await shop.change(source["id"], catalogue_at=shop.world.clock.now() - timedelta(minutes=80))
+async def test_the_age_of_a_stream_does_not_change_the_etag(harness: SourceHarness, suffix: str) -> None:
+    source = await harness.create_source(schedule={"interval_minutes": 60})
+    await harness.change_source(source["id"], catalogue_at=harness.application.clock.now() - timedelta(minutes=80))
     path = "/v1/sources" + suffix.format(id=source["id"])
-    first = await shop.client.get(path)
-    shop.world.clock.advance(timedelta(minutes=9))
-    assert (await shop.client.get(path, if_none_match=first.headers["etag"])).status == 304
-    shop.world.clock.advance(timedelta(minutes=2))
-    later = await shop.client.get(path, if_none_match=first.headers["etag"])
+    first = await harness.client.get(path)
+    harness.application.clock.advance(timedelta(minutes=9))
+    assert (await harness.client.get(path, if_none_match=first.headers["etag"])).status == 304
+    harness.application.clock.advance(timedelta(minutes=2))
+    later = await harness.client.get(path, if_none_match=first.headers["etag"])
     assert (later.status, later.headers["etag"] != first.headers["etag"]) == (200, True), "it is late by now"
 
 
 @pytest.mark.parametrize("kind", ["url", "file", "push"])
-async def test_the_base_url_of_pictures(shop: Shop, kind: str) -> None:
+async def test_the_base_url_of_pictures(harness: SourceHarness, kind: str) -> None:
     config = {"media_base_url": "https://cdn.vendor.example/pictures/"} | (
         {"url": "https://vendor.example/feed.csv"} if kind == "url" else {}
     )
-    assert (await shop.create(kind=kind, config=config))["config"] == config
+    assert (await harness.create_source(kind=kind, config=config))["config"] == config
 
 
-async def test_update(shop: Shop) -> None:
-    source = await shop.create()
-    shop.world.clock.advance(timedelta(seconds=1))
-    answer = await shop.patch(source, name="Renamed", licence_basis="vendor_agreement")
-    changed = answer.json()
-    assert answer.status == 200 and answer.headers["etag"].startswith('"2-')
+async def test_update(harness: SourceHarness) -> None:
+    source = await harness.create_source()
+    harness.application.clock.advance(timedelta(seconds=1))
+    response = await harness.update_source(source, name="Renamed", licence_basis="vendor_agreement")
+    changed = response.json()
+    assert response.status == 200 and response.headers["etag"].startswith('"2-')
     assert (changed["name"], changed["licence_basis"], changed["version"]) == ("Renamed", "vendor_agreement", 2)
     assert changed["updated_at"] == "2026-11-20T13:08:01.000Z"
-    assert (await shop.audited(source["id"]))[-1].change.before == {"name": "Lindgren", "licence_basis": "unknown"}
-    assert (await shop.audited(source["id"]))[-1].change.after == {
+    assert (await harness.list_audit_entries(source["id"]))[-1].change.before == {
+        "name": "Lindgren",
+        "licence_basis": "unknown",
+    }
+    assert (await harness.list_audit_entries(source["id"]))[-1].change.after == {
         "name": "Renamed",
         "licence_basis": "vendor_agreement",
     }
 
 
-async def test_update_needs_the_version_read(shop: Shop) -> None:
-    source = await shop.create()
+async def test_update_needs_the_version_read(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
-    assert (await shop.patch(source, name="first")).status == 200
-    stale = await shop.patch(source, name="second")
+    assert (await harness.update_source(source, name="first")).status == 200
+    stale = await harness.update_source(source, name="second")
     assert (stale.status, stale.code) == (412, "precondition_failed")
     assert "version 2" in stale.json()["detail"]
-    missing = await shop.client.send_json("PATCH", path, {"name": "x"})
+    missing = await harness.client.send_json("PATCH", path, {"name": "x"})
     assert (missing.status, missing.code) == (428, "precondition_required")
-    assert (await shop.client.send_json("PATCH", path, {"name": "third"}, if_match="*")).status == 200
+    assert (await harness.client.send_json("PATCH", path, {"name": "third"}, if_match="*")).status == 200
 
 
-async def test_an_update_that_changes_nothing_leaves_the_version(shop: Shop) -> None:
-    source = await shop.create()
-    same = await shop.patch(source, name=source["name"], config=source["config"], status="active")
+async def test_an_update_that_changes_nothing_leaves_the_version(harness: SourceHarness) -> None:
+    source = await harness.create_source()
+    same = await harness.update_source(source, name=source["name"], config=source["config"], status="active")
     assert same.json() == source
-    assert len(await shop.audited(source["id"])) == 1
+    assert len(await harness.list_audit_entries(source["id"])) == 1
 
 
-async def test_update_checks_as_create_does(shop: Shop) -> None:
-    source = await shop.create()
-    assert (await shop.patch(source, connector="nobody")).faults == {("connector", "invalid_value")}
-    assert (await shop.patch(source, connector="api")).status == 422
-    assert (await shop.patch(source, config={})).faults == {("config.url", "required")}
-    assert (await shop.patch(source, config={"url": "http://10.1.2.3/"})).status == 422
-    assert (await shop.patch(source, kind="file")).faults == {("kind", "unknown_field")}
-    assert (await shop.patch(source, status="blocked")).faults == {("status", "invalid_value")}
-    assert (await shop.stored(source["id"])).version == 1
+async def test_update_checks_as_create_does(harness: SourceHarness) -> None:
+    source = await harness.create_source()
+    assert (await harness.update_source(source, connector="nobody")).faults == {("connector", "invalid_value")}
+    assert (await harness.update_source(source, connector="api")).status == 422
+    assert (await harness.update_source(source, config={})).faults == {("config.url", "required")}
+    assert (await harness.update_source(source, config={"url": "http://10.1.2.3/"})).status == 422
+    assert (await harness.update_source(source, kind="file")).faults == {("kind", "unknown_field")}
+    assert (await harness.update_source(source, status="blocked")).faults == {("status", "invalid_value")}
+    assert (await harness.load_source(source["id"])).version == 1
 
 
-async def test_a_dry_update_changes_nothing(shop: Shop) -> None:
-    source = await shop.create()
+async def test_a_dry_update_changes_nothing(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
-    answer = await shop.client.send_json("PATCH", path, {"name": "x"}, if_match="*", service_dry_run="true")
-    assert answer.json()["name"] == "x"
-    answer = await shop.client.send_json("PATCH", path, {"name": "x"}, if_match="*", service_dry_run="explain")
-    [change] = answer.json()["changes"]
+    response = await harness.client.send_json("PATCH", path, {"name": "x"}, if_match="*", service_dry_run="true")
+    assert response.json()["name"] == "x"
+    response = await harness.client.send_json("PATCH", path, {"name": "x"}, if_match="*", service_dry_run="explain")
+    [change] = response.json()["changes"]
     assert change["fields"] == [{"path": "name", "old": "Lindgren", "new": "x"}]
-    assert (await shop.client.get(path)).json() == source
+    assert (await harness.client.get(path)).json() == source
 
 
-async def test_a_schedule_states_when_to_pull(shop: Shop) -> None:
-    source = await shop.create(schedule={"interval_minutes": 60})
-    now = shop.world.clock.now()
-    assert (await shop.stored(source["id"])).next_pull == now
-    await shop.change(source["id"], catalogue_at=now)
-    source = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
-    await shop.patch(source, schedule={"interval_minutes": 90, "stock_interval_minutes": 15, "adaptive": True})
-    stored = await shop.stored(source["id"])
+async def test_a_schedule_states_when_to_pull(harness: SourceHarness) -> None:
+    source = await harness.create_source(schedule={"interval_minutes": 60})
+    now = harness.application.clock.now()
+    assert (await harness.load_source(source["id"])).next_pull == now
+    await harness.change_source(source["id"], catalogue_at=now)
+    source = (await harness.client.get(f"/v1/sources/{source['id']}")).json()
+    await harness.update_source(
+        source, schedule={"interval_minutes": 90, "stock_interval_minutes": 15, "adaptive": True}
+    )
+    stored = await harness.load_source(source["id"])
     assert (stored.next_pull, stored.next_stock_pull) == (now + timedelta(minutes=90), now)
-    source = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+    source = (await harness.client.get(f"/v1/sources/{source['id']}")).json()
     assert source["schedule"] == {"interval_minutes": 90, "stock_interval_minutes": 15, "adaptive": True}
-    paused = (await shop.patch(source, status="paused")).json()
-    assert (await shop.stored(source["id"])).next_pull is None
-    await shop.patch(paused, status="active")
-    assert (await shop.stored(source["id"])).next_pull == now + timedelta(minutes=90)
+    paused = (await harness.update_source(source, status="paused")).json()
+    assert (await harness.load_source(source["id"])).next_pull is None
+    await harness.update_source(paused, status="active")
+    assert (await harness.load_source(source["id"])).next_pull == now + timedelta(minutes=90)
 
 
-async def test_a_blocked_source_is_set_active(shop: Shop) -> None:
-    source = await shop.create()
+async def test_a_blocked_source_is_set_active(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     reason = StatusReason("fetch_refused", "The address is not public.")
-    await shop.change(source["id"], status="blocked", status_reason=reason, failures=10)
-    blocked = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+    await harness.change_source(source["id"], status="blocked", status_reason=reason, failures=10)
+    blocked = (await harness.client.get(f"/v1/sources/{source['id']}")).json()
     assert blocked["status_reason"] == {"code": "fetch_refused", "message": reason.message}
-    active = (await shop.patch(blocked, status="active")).json()
+    active = (await harness.update_source(blocked, status="active")).json()
     assert active["status"] == "active" and "status_reason" not in active
-    assert (await shop.stored(source["id"])).failures == 0
+    assert (await harness.load_source(source["id"])).failures == 0
 
 
-async def test_a_disabled_source_stays_so(shop: Shop) -> None:
-    source = await shop.create()
-    await shop.change(source["id"], status="disabled")
-    source = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+async def test_a_disabled_source_stays_so(harness: SourceHarness) -> None:
+    source = await harness.create_source()
+    await harness.change_source(source["id"], status="disabled")
+    source = (await harness.client.get(f"/v1/sources/{source['id']}")).json()
     for status in ("active", "paused"):
-        assert (await shop.patch(source, status=status)).code == "conflict"
-    assert (await shop.patch(source, name="still nameable")).status == 200
+        assert (await harness.update_source(source, status=status)).code == "conflict"
+    assert (await harness.update_source(source, name="still nameable")).status == 200
 
 
-async def test_inbound_addresses_come_and_go(shop: Shop) -> None:
+async def test_inbound_addresses_come_and_go(harness: SourceHarness) -> None:
     inbound = {"senders": ["orders@vendor.example"]}
-    source = await shop.create(kind="mail", config={"inbound": inbound})
+    source = await harness.create_source(kind="mail", config={"inbound": inbound})
     local, _, domain = source["inbound_address"].partition("@")
     assert len(local) == 20 and domain == "in.joinery.test"
-    kept = (await shop.patch(source, config={"inbound": inbound, "currency": "eur"})).json()
+    kept = (await harness.update_source(source, config={"inbound": inbound, "currency": "eur"})).json()
     assert kept["inbound_address"] == source["inbound_address"]
-    other = await shop.create(kind="mail", config={"inbound": inbound})
+    other = await harness.create_source(kind="mail", config={"inbound": inbound})
     assert other["inbound_address"] != source["inbound_address"]
-    file = await shop.create(**FILE_SOURCE, config={"inbound": inbound})
-    assert "inbound_address" not in (await shop.patch(file, config={})).json()
+    file = await harness.create_source(**FILE_SOURCE, config={"inbound": inbound})
+    assert "inbound_address" not in (await harness.update_source(file, config={})).json()
 
 
-async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
-    source = await shop.create(kind="api", config={}, schedule={"interval_minutes": 60})
+async def test_credentials_are_sealed_and_never_shown(harness: SourceHarness) -> None:
+    source = await harness.create_source(kind="api", config={}, schedule={"interval_minutes": 60})
     path = f"/v1/sources/{source['id']}/credentials"
-    assert (await shop.stored(source["id"])).next_pull is None
-    answer = await shop.client.send_json("PUT", path, {"credentials": {"token": "shpat_Geheim"}})
-    assert answer.status == 200 and answer.json()["has_credentials"] is True and answer.json()["version"] == 2
-    assert (await shop.stored(source["id"])).next_pull == shop.world.clock.now()
-    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+    assert (await harness.load_source(source["id"])).next_pull is None
+    response = await harness.client.send_json("PUT", path, {"credentials": {"token": "shpat_Geheim"}})
+    assert response.status == 200 and response.json()["has_credentials"] is True and response.json()["version"] == 2
+    assert (await harness.load_source(source["id"])).next_pull == harness.application.clock.now()
+    async with harness.application.uow.begin_reading(harness.tenant) as tx:
         sealed = await tx[SourceStore].load_encrypted_credentials(source["id"])
     assert b"Geheim" not in sealed
-    assert shop.world.dependencies[Vault].decrypt(
-        sealed, source["id"], shop.services.connectors.find_connector("api").describe_credential_destination({})
+    assert harness.application.dependencies[Vault].decrypt(
+        sealed, source["id"], harness.services.connectors.find_connector("api").describe_credential_destination({})
     ) == {"token": "shpat_Geheim"}
-    explained = await shop.client.send_json(
+    explained = await harness.client.send_json(
         "PUT", path, {"credentials": {"token": "Geheim2"}}, service_dry_run="explain"
     )
-    outputs = [answer.body, explained.body, repr(await shop.audited(source["id"])).encode()]
+    outputs = [response.body, explained.body, repr(await harness.list_audit_entries(source["id"])).encode()]
     assert not any(b"Geheim" in text for text in outputs)
-    gone = await shop.client.send_json("DELETE", path)
+    gone = await harness.client.send_json("DELETE", path)
     assert gone.json()["has_credentials"] is False and gone.json()["version"] == 3
-    assert (await shop.client.send_json("DELETE", path)).json()["version"] == 3
-    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+    assert (await harness.client.send_json("DELETE", path)).json()["version"] == 3
+    async with harness.application.uow.begin_reading(harness.tenant) as tx:
         assert await tx[SourceStore].load_encrypted_credentials(source["id"]) is None
 
 
-async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: Shop) -> None:
+async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(harness: SourceHarness) -> None:
     """A connector of somebody else's may send them wherever any of its settings says."""
-    source = await shop.create(kind="api", config={"pages": 2, "currency": "usd"})
+    source = await harness.create_source(kind="api", config={"pages": 2, "currency": "usd"})
     path = f"/v1/sources/{source['id']}"
-    source = (await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
+    source = (await harness.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
     for kept in (
         {"name": "Renamed"},
         {"schedule": {"interval_minutes": 60}},
         {"config": {"currency": "usd", "pages": 2}},
     ):
-        source = (await shop.patch(source, **kept)).json()
+        source = (await harness.update_source(source, **kept)).json()
         assert source["has_credentials"] is True
-    planned = (await shop.stored(source["id"])).next_pull
-    source = (await shop.patch(source, config={"pages": 3, "currency": "usd"})).json()
+    planned = (await harness.load_source(source["id"])).next_pull
+    source = (await harness.update_source(source, config={"pages": 3, "currency": "usd"})).json()
     assert source["has_credentials"] is False
-    assert planned is not None and (await shop.stored(source["id"])).next_pull == planned
-    change = (await shop.audited(source["id"]))[-1].change
+    assert planned is not None and (await harness.load_source(source["id"])).next_pull == planned
+    change = (await harness.list_audit_entries(source["id"]))[-1].change
     assert (change.before["has_credentials"], change.after["has_credentials"]) == (True, False)
-    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+    async with harness.application.uow.begin_reading(harness.tenant) as tx:
         assert await tx[SourceStore].load_encrypted_credentials(source["id"]) is None
-    again = (await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
-    assert (await shop.patch(again, connector="shopify")).json()["has_credentials"] is False
+    again = (await harness.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
+    assert (await harness.update_source(again, connector="shopify")).json()["has_credentials"] is False
 
 
-async def test_credentials_are_checked_by_the_connector(shop: Shop) -> None:
-    source = await shop.create(kind="api", config={})
+async def test_credentials_are_checked_by_the_connector(harness: SourceHarness) -> None:
+    source = await harness.create_source(kind="api", config={})
     path = f"/v1/sources/{source['id']}/credentials"
-    wrong = await shop.client.send_json("PUT", path, {"credentials": {"token": "", "pin": "Geheim"}})
+    wrong = await harness.client.send_json("PUT", path, {"credentials": {"token": "", "pin": "Geheim"}})
     assert wrong.faults == {("credentials.token", "too_short"), ("credentials.pin", "unknown_field")}
     assert b"Geheim" not in wrong.body
     for fields in ({"connector": "open"}, PUSH_SOURCE):
-        other = await shop.create(**fields)
-        answer = await shop.client.send_json(
+        other = await harness.create_source(**fields)
+        response = await harness.client.send_json(
             "PUT", f"/v1/sources/{other['id']}/credentials", {"credentials": {"token": "t"}}
         )
-        assert answer.code == "unprocessable"
+        assert response.code == "unprocessable"
 
 
-async def test_trying_a_source_out(shop: Shop) -> None:
-    source = await shop.create()
+async def test_trying_a_source_out(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
-    await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})
+    await harness.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})
     lines = b"SKU,Title,Price\n" + b"".join(b"A-%d,Table %d,\n" % (n, n) for n in range(9))
-    shop.services.connectors.feed = [lines[:20], lines[20:]]
-    answer = await shop.client.send_json("POST", path + "/test")
-    assert answer.status == 200
-    report = answer.json()
+    harness.services.connectors.feed = [lines[:20], lines[20:]]
+    response = await harness.client.send_json("POST", path + "/test")
+    assert response.status == 200
+    report = response.json()
     assert report.pop("duration_ms") >= 0
     assert report.pop("sample") == [{"SKU": f"A-{n}", "Title": f"Table {n}", "Price": ""} for n in range(5)]
     mapping = report.pop("mapping")
@@ -421,15 +431,15 @@ async def test_trying_a_source_out(shop: Shop) -> None:
         "content_type": "text/csv",
         "bytes_read": len(lines),
     }
-    [job] = shop.services.connectors.tasks
+    [job] = harness.services.connectors.tasks
     assert job.credentials == {"token": "t"} and job.stream == "catalogue"
-    assert shop.jobs() == [] and (await shop.stored(source["id"])).version == 2
+    assert harness.list_jobs() == [] and (await harness.load_source(source["id"])).version == 2
 
 
-async def test_a_test_reads_no_more_than_it_must(shop: Shop) -> None:
-    source = await shop.create()
-    shop.services.connectors.feed = [b"SKU\nA-1\n?\n", b"x" * 3 * 1024 * 1024, b"never"]
-    report = (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
+async def test_a_test_reads_no_more_than_it_must(harness: SourceHarness) -> None:
+    source = await harness.create_source()
+    harness.services.connectors.feed = [b"SKU\nA-1\n?\n", b"x" * 3 * 1024 * 1024, b"never"]
+    report = (await harness.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
     assert report["ok"] is True and report["bytes_read"] == 2 * 1024 * 1024
     assert report["sample"] == [{"SKU": "A-1"}]
 
@@ -443,21 +453,21 @@ async def test_a_test_reads_no_more_than_it_must(shop: Shop) -> None:
         ([], "parse_failed"),
     ],
 )
-async def test_a_failed_test_states_the_reason(shop: Shop, feed: Any, code: str) -> None:
-    source = await shop.create()
-    shop.services.connectors.feed = feed
-    answer = await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")
-    assert answer.status == 200
-    assert answer.json()["ok"] is False and answer.json()["failure"]["code"] == code
-    assert (await shop.stored(source["id"])).status == "active"
+async def test_a_failed_test_states_the_reason(harness: SourceHarness, feed: Any, code: str) -> None:
+    source = await harness.create_source()
+    harness.services.connectors.feed = feed
+    response = await harness.client.send_json("POST", f"/v1/sources/{source['id']}/test")
+    assert response.status == 200
+    assert response.json()["ok"] is False and response.json()["failure"]["code"] == code
+    assert (await harness.load_source(source["id"])).status == "active"
 
 
-async def test_a_failed_test_reports_the_response(shop: Shop) -> None:
-    source = await shop.create()
+async def test_a_failed_test_reports_the_response(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     failure = FetchFailed("fetch_failed", "The source answered HTTP 404.")
     failure.response = ResponseHead(404, "https://vendor.example/gone.csv", "text/html")
-    shop.services.connectors.feed = failure
-    found = (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
+    harness.services.connectors.feed = failure
+    found = (await harness.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
     assert (found["status"], found["final_url"], found["content_type"]) == (
         404,
         "https://vendor.example/gone.csv",
@@ -465,26 +475,26 @@ async def test_a_failed_test_reports_the_response(shop: Shop) -> None:
     )
 
 
-async def test_what_is_not_pulled_cannot_be_tried(shop: Shop) -> None:
+async def test_what_is_not_pulled_cannot_be_tried(harness: SourceHarness) -> None:
     inbound = {"inbound": {"senders": ["a@b.example"]}}
     mail = {"kind": "mail", "config": inbound}
     others: list[dict[str, Any]] = [FILE_SOURCE | {"config": {}}, PUSH_SOURCE, mail, {"connector": "reader"}]
     for fields in others:
-        source = await shop.create(**fields)
-        assert (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).code == "unprocessable"
+        source = await harness.create_source(**fields)
+        assert (await harness.client.send_json("POST", f"/v1/sources/{source['id']}/test")).code == "unprocessable"
 
 
-async def test_a_dry_test_sends_no_request(shop: Shop) -> None:
-    source = await shop.create()
+async def test_a_dry_test_sends_no_request(harness: SourceHarness) -> None:
+    source = await harness.create_source()
     path = f"/v1/sources/{source['id']}/test"
-    assert (await shop.client.send_json("POST", path, service_dry_run="true")).json()["failure"]["code"] == "dry_run"
-    explained = await shop.client.send_json("POST", path, service_dry_run="explain")
+    assert (await harness.client.send_json("POST", path, service_dry_run="true")).json()["failure"]["code"] == "dry_run"
+    explained = await harness.client.send_json("POST", path, service_dry_run="explain")
     assert explained.json()["warnings"] == [
         "A dry run does not call the source. To test the source, omit Service-Dry-Run."
     ]
-    assert shop.services.connectors.tasks == []
+    assert harness.services.connectors.tasks == []
 
 
-async def test_nothing_about_an_unknown_source(shop: Shop) -> None:
-    assert (await shop.client.get(f"/v1/sources/{UNKNOWN}")).code == "not_found"
-    assert json.loads((await shop.client.get("/v1/sources/src_short")).body)["code"] == "not_found"
+async def test_nothing_about_an_unknown_source(harness: SourceHarness) -> None:
+    assert (await harness.client.get(f"/v1/sources/{UNKNOWN}")).code == "not_found"
+    assert json.loads((await harness.client.get("/v1/sources/src_short")).body)["code"] == "not_found"

@@ -9,38 +9,41 @@ from domain.platform.incidents import OpenedBy, create_incident
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService
 from entrypoints.api import pages as status_page
+from tests.http.application import ApplicationHarness, run_application
 from tests.http.client import Client
-from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio
 
 
-async def _look(state: ComponentState) -> ComponentState:
+async def _return_state(state: ComponentState) -> ComponentState:
     return state
 
 
-async def page(world: World) -> str:
-    answer = await Client(world.app, None).send("GET", "/status")
-    assert answer.status == 200 and answer.headers["cache-control"] == "public, max-age=10"
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    return str(answer.body.decode())
+async def read_status_page(application: ApplicationHarness) -> str:
+    response = await Client(application.app, None).send("GET", "/status")
+    assert response.status == 200 and response.headers["cache-control"] == "public, max-age=10"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    return str(response.body.decode())
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _disable_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_page, "STATUS_CACHE_SECONDS", 0.0)
 
 
 async def test_incidents_are_listed_and_shown() -> None:
-    async with running() as world:
-        client = await world.client()
+    async with run_application() as application:
+        client = await application.create_client()
         assert (await client.get("/v1/status/history")).json()["data"] == []
-        assert "No checks yet" in await page(world)
+        assert "No checks yet" in await read_status_page(application)
         service = PlatformService(
-            world.checks, world.incidents, world.clock, {"feed": lambda: _look(ComponentState.DOWN)}
+            application.checks,
+            application.incidents,
+            application.clock,
+            {"feed": lambda: _return_state(ComponentState.DOWN)},
         )
         for _ in range(4):
-            world.clock.advance(timedelta(minutes=1))
+            application.clock.advance(timedelta(minutes=1))
             await service.check_components()
         [incident] = (await client.get("/v1/status/history")).json()["data"]
         assert (incident["component"], incident["state"], incident["opened_by"]) == ("feed", "down", "measurement")
@@ -48,10 +51,10 @@ async def test_incidents_are_listed_and_shown() -> None:
         status = (await client.get("/v1/status")).json()
         assert [one["id"] for one in status["incidents"]] == [incident["id"]]
         announced = create_incident(
-            "feed", ComponentState.DEGRADED, "<script>alert(1)</script>", "We look.", OpenedBy.OPERATOR, world.clock.now(), world.clock.now()
+            "feed", ComponentState.DEGRADED, "<script>alert(1)</script>", "We look.", OpenedBy.OPERATOR, application.clock.now(), application.clock.now()
         )  # fmt: skip
-        await world.incidents.save(announced)
-        shown = await page(world)
+        await application.incidents.save(announced)
+        shown = await read_status_page(application)
         assert "Service disruption" in shown and "feed is down" in shown and "open for 3 min" in shown
         assert "&lt;script&gt;" in shown and "<script>" not in shown
         first = (await client.get("/v1/status/history?limit=1")).json()
@@ -66,15 +69,15 @@ async def test_looks_that_show_nothing_degrade_and_neither_open_nor_close_incide
     async def probe() -> ComponentState | None:
         return states.pop(0)
 
-    async with running() as world:
-        service = PlatformService(world.checks, world.incidents, world.clock, {"api": probe})
+    async with run_application() as application:
+        service = PlatformService(application.checks, application.incidents, application.clock, {"api": probe})
 
         async def ticked(*found: ComponentState | None) -> tuple[ComponentState, int]:
             states.extend(found)
             while states:
-                world.clock.advance(timedelta(minutes=1))
+                application.clock.advance(timedelta(minutes=1))
                 await service.check_components()
-            return (await service.get_status()).state, len(await world.incidents.list_open())
+            return (await service.get_status()).state, len(await application.incidents.list_open())
 
         assert await ticked(None, None, None, None) == (ComponentState.DEGRADED, 0)
         assert await ticked(ComponentState.DOWN, ComponentState.DOWN, None, ComponentState.DOWN) == ("down", 0)
@@ -90,12 +93,12 @@ async def test_the_page_needs_no_database() -> None:
     async def broken() -> bool:
         return False
 
-    async with running(readiness={"database": broken}) as world:
-        shown = await page(world)
+    async with run_application(readiness={"database": broken}) as application:
+        shown = await read_status_page(application)
         assert "Currently unavailable: <strong>database</strong>" in shown
-        world.checks.list_latest = never
-        shown = await page(world)
+        application.checks.list_latest = never
+        shown = await read_status_page(application)
         assert "Service disruption" in shown and "The state below is as of" in shown
-    async with running() as world:
-        world.checks.list_latest = never
-        assert "<strong>database</strong>" in await page(world)
+    async with run_application() as application:
+        application.checks.list_latest = never
+        assert "<strong>database</strong>" in await read_status_page(application)

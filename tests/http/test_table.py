@@ -17,18 +17,18 @@ from entrypoints.operations.operation import (
     WriteContext,
 )
 from entrypoints.operations.table import NO_MATCH, OperationTable
-from tests.http.fakes import World
-from tests.http.toys import AREA, read
+from tests.http.application import ApplicationHarness
+from tests.http.example_area import AREA, read
 from tests.support.operation_table import load_operation_table
 
 
-def _row(id_: str, method: str, path: str) -> Operation:
+def _build_row(id_: str, method: str, path: str) -> Operation:
     if method == "GET":
         return Read(id=id_, path=path, summary=id_, handler=read, scope=None, reply=None)
     return Write(id=id_, method=method, path=path, summary=id_, handler=read, scope=None, reply=None)
 
 
-def _table(*rows: Operation) -> OperationTable:
+def _build_table(*rows: Operation) -> OperationTable:
     return OperationTable([Area(row.id, row.id, row.id, lambda _: None, (row,)) for row in rows])
 
 
@@ -42,8 +42,12 @@ def test_every_row_is_found() -> None:
 
 
 def test_static_wins_and_falls_back() -> None:
-    rows = [_row("a", "GET", "/v1/x/{id}/y"), _row("b", "GET", "/v1/x/me/z"), _row("c", "POST", "/v1/x/me/y")]
-    table = _table(*rows)
+    rows = [
+        _build_row("a", "GET", "/v1/x/{id}/y"),
+        _build_row("b", "GET", "/v1/x/me/z"),
+        _build_row("c", "POST", "/v1/x/me/y"),
+    ]
+    table = _build_table(*rows)
     assert table.match_request("GET", "/v1/x/me/z").route.operation.id == "b"  # type: ignore[union-attr]
     assert table.match_request("GET", "/v1/x/me/y").ids == {"id": "me"}
     assert table.match_request("POST", "/v1/x/me/y").route.operation.id == "c"  # type: ignore[union-attr]
@@ -59,14 +63,14 @@ def test_nothing_there(path: str) -> None:
 
 def test_clashes_are_refused() -> None:
     with pytest.raises(ValueError, match="have the same ID"):
-        _table(_row("a", "GET", "/v1/a"), _row("a", "GET", "/v1/b"))
+        _build_table(_build_row("a", "GET", "/v1/a"), _build_row("a", "GET", "/v1/b"))
     with pytest.raises(ValueError, match="Two operations have"):
-        _table(_row("a", "GET", "/v1/a/{id}"), _row("b", "GET", "/v1/a/{other}"))
+        _build_table(_build_row("a", "GET", "/v1/a/{id}"), _build_row("b", "GET", "/v1/a/{other}"))
 
 
 @pytest.mark.asyncio
-async def test_handlers_are_given_the_services_that_they_name(world: World) -> None:
-    services = world.app.asgi_app._pipeline.services
+async def test_handlers_are_given_the_services_that_they_name(application: ApplicationHarness) -> None:
+    services = application.app.asgi_app._pipeline.services
     contexts = {Read: ReadContext, Write: WriteContext, DetachedRead: DetachedContext, ExternalCall: WriteContext}
     for row in load_operation_table():
         [given] = [kind for name, kind in get_type_hints(row.handler).items() if name != "return"]

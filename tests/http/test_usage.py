@@ -4,18 +4,18 @@ import pytest
 
 from domain.usage.meters import METERS, RECORDS
 from domain.usage.ports import UsageMeters
-from tests.http.sources import PUSH_SOURCE, URL_SOURCE, shop
-from tests.http.test_quotas import includes, is_refused
+from tests.http.sources import PUSH_SOURCE, URL_SOURCE, open_source_harness
+from tests.http.test_quotas import is_refused, set_quotas
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_what_is_used_now() -> None:
-    async with shop() as at:
-        await includes(at.world, records=50, sources=10)
-        await at.create(**URL_SOURCE)
-        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+    async with open_source_harness() as at:
+        await set_quotas(at.application, records=50, sources=10)
+        await at.create_source(**URL_SOURCE)
+        async with at.application.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
         usage = (await at.client.get("/v1/usage")).json()
         assert usage["period"] == {"start": "2026-11-01", "end": "2026-12-01"} and usage["livemode"]
@@ -23,13 +23,13 @@ async def test_what_is_used_now() -> None:
         assert tuple(meters) == METERS
         assert meters["records"] == {"meter": "records", "used": 40, "included": 50}
         assert meters["sources"]["used"] == 1 and "included" not in meters["deliveries"]
-        sandbox = (await (await at.world.client(livemode=False)).get("/v1/usage")).json()
+        sandbox = (await (await at.application.create_client(livemode=False)).get("/v1/usage")).json()
         assert not sandbox["livemode"] and {one["used"] for one in sandbox["meters"]} == {0}
 
 
 async def test_day_by_day() -> None:
-    async with shop() as at:
-        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+    async with open_source_harness() as at:
+        async with at.application.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
         whole = (await at.client.get("/v1/usage/series")).json()
         assert [one["meter"] for one in whole["series"]] == list(METERS)
@@ -52,13 +52,13 @@ async def test_day_by_day() -> None:
 
 
 async def test_pushes_are_refused_once_the_month_is_spent() -> None:
-    async with shop() as at:
-        await includes(at.world, records=40)
-        source = await at.create(**PUSH_SOURCE)
+    async with open_source_harness() as at:
+        await set_quotas(at.application, records=40)
+        source = await at.create_source(**PUSH_SOURCE)
         body = {"records": [{"product": {"external_id": "A"}}]}
         path = f"/v1/sources/{source['id']}/records"
         assert (await at.client.post(path, body)).status == 202
-        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+        async with at.application.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
         is_refused(await at.client.post(path, body), "records")
         is_refused(await at.client.post(path, body, service_dry_run="true"), "records")

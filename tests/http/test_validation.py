@@ -14,7 +14,7 @@ from domain.kernel import schema
 from entrypoints.http.body import MAX_KEYS
 from entrypoints.operations import validation
 from entrypoints.operations.validation import CODES, FORMATS, MAX_FIELD_ERRORS, Validator, is_date, is_date_time
-from tests.http.toys import CREATE
+from tests.http.example_area import CREATE
 from tests.support.operation_table import load_operation_table
 
 SCHEMA = schema.strict_object(
@@ -59,7 +59,7 @@ for _name, _check in FORMATS.items():
     _checker.checks(_name)(lambda value, check=_check: not isinstance(value, str) or check(value))
 
 
-def _faults(error: ValidationError) -> Iterator[tuple[str, str]]:
+def _list_faults(error: ValidationError) -> Iterator[tuple[str, str]]:
     path = [str(part) for part in error.absolute_path]
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
@@ -68,12 +68,12 @@ def _faults(error: ValidationError) -> Iterator[tuple[str, str]]:
         known = error.schema.get("properties", {})
         yield from ((".".join([*path, name]), "unknown_field") for name in error.instance if name not in known)
     elif error.validator in ("anyOf", "oneOf"):
-        yield from _alternatives(error)
+        yield from _select_branch(error)
     else:
         yield ".".join(path) or "body", CODES.get(str(error.validator), "invalid_value")
 
 
-def _alternatives(error: ValidationError) -> Iterator[tuple[str, str]]:
+def _select_branch(error: ValidationError) -> Iterator[tuple[str, str]]:
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or []:
         branches.setdefault(inner.schema_path[0], []).append(inner)
@@ -84,7 +84,7 @@ def _alternatives(error: ValidationError) -> Iterator[tuple[str, str]]:
     fitting = [branch for branch in branches.values() if not misses(branch)]
     if len(fitting) == 1:
         for inner in fitting[0]:
-            yield from _faults(inner)
+            yield from _list_faults(inner)
     else:
         every = all(any(inner.validator == "type" for inner in branch) for branch in branches.values())
         yield (
@@ -93,15 +93,15 @@ def _alternatives(error: ValidationError) -> Iterator[tuple[str, str]]:
         )
 
 
-def _reference(schema: Any, value: Any) -> set[tuple[str, str]]:
+def _validate_by_reference(schema: Any, value: Any) -> set[tuple[str, str]]:
     validator = Draft202012Validator(schema, format_checker=_checker)
-    return {fault for error in validator.iter_errors(value) for fault in _faults(error)}
+    return {fault for error in validator.iter_errors(value) for fault in _list_faults(error)}
 
 
 @settings(max_examples=400, deadline=None)
 @given(BODIES)
 def test_they_agree(body: dict[str, Any]) -> None:
-    assert {(fault.field, fault.code) for fault in Validator(SCHEMA).find_field_errors(body)} == _reference(
+    assert {(fault.field, fault.code) for fault in Validator(SCHEMA).find_field_errors(body)} == _validate_by_reference(
         SCHEMA, body
     )
 
@@ -109,30 +109,30 @@ def test_they_agree(body: dict[str, Any]) -> None:
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
 def test_they_agree_on_any_value(value: Any) -> None:
-    assert {(fault.field, fault.code) for fault in Validator(CREATE).find_field_errors(value)} == _reference(
-        CREATE, value
-    )
+    assert {
+        (fault.field, fault.code) for fault in Validator(CREATE).find_field_errors(value)
+    } == _validate_by_reference(CREATE, value)
 
 
 @settings(max_examples=400, deadline=None)
 @given(BODIES)
 def test_large_values_are_reported_alike(body: dict[str, Any]) -> None:
     with patch.object(validation, "is_small_value", lambda _: False):
-        assert {(fault.field, fault.code) for fault in Validator(SCHEMA).find_field_errors(body)} == _reference(
-            SCHEMA, body
-        )
+        assert {
+            (fault.field, fault.code) for fault in Validator(SCHEMA).find_field_errors(body)
+        } == _validate_by_reference(SCHEMA, body)
 
 
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
 def test_large_values_of_any_kind_are_reported_alike(value: Any) -> None:
     with patch.object(validation, "is_small_value", lambda _: False):
-        assert {(fault.field, fault.code) for fault in Validator(CREATE).find_field_errors(value)} == _reference(
-            CREATE, value
-        )
+        assert {
+            (fault.field, fault.code) for fault in Validator(CREATE).find_field_errors(value)
+        } == _validate_by_reference(CREATE, value)
 
 
-def _wrong(count: int) -> list[tuple[Any, Any]]:
+def _build_invalid_values(count: int) -> list[tuple[Any, Any]]:
     """Schemas with values that have that many faults each."""
     thing = schema.strict_object({"a": schema.text("a"), "b": schema.integer(1)}, ("a",))
     return [
@@ -153,10 +153,10 @@ def _wrong(count: int) -> list[tuple[Any, Any]]:
     ]
 
 
-@pytest.mark.parametrize("number", range(len(_wrong(10))))
+@pytest.mark.parametrize("number", range(len(_build_invalid_values(10))))
 def test_faults_are_counted_only_up_to_the_reported_number(number: int) -> None:
     """A hundred thousand faults cost the memory of a hundred."""
-    given, value = _wrong(100_000)[number]
+    given, value = _build_invalid_values(100_000)[number]
     validator = Validator(given)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     faults = validator.find_field_errors(value)
@@ -170,10 +170,12 @@ def test_they_agree_on_every_example() -> None:
             given = row.body.schema
             example = schema.build_example(given)
             assert Validator(given).find_field_errors(example) == ()
-            assert _reference(given, example) == set()
+            assert _validate_by_reference(given, example) == set()
             row.body.decode(example)
             broken = example | {"no_such_field": 1}
-            assert {(f.field, f.code) for f in Validator(given).find_field_errors(broken)} == _reference(given, broken)
+            assert {(f.field, f.code) for f in Validator(given).find_field_errors(broken)} == _validate_by_reference(
+                given, broken
+            )
 
 
 def test_moments() -> None:

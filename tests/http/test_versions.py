@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from domain.kernel.versions import SUPPORTED, Version, Versions
-from tests.http import toys
-from tests.http.fakes import running
+from tests.http import example_area
+from tests.http.application import run_application
 
 Body = dict[str, Any]
 
 
-def _single_name(thing: Body) -> Body:
+def _rename_name_to_title(thing: Body) -> Body:
     """Before 2026-11-01 a thing's `name` was called `title`."""
     renamed = dict(thing)
     renamed["title"] = renamed.pop("name")
     return renamed
 
 
-def _without_version(thing: Body) -> Body:
+def _remove_version(thing: Body) -> Body:
     """Before 2026-12-01 a thing had no `version`."""
     return {name: value for name, value in thing.items() if name != "version"}
 
@@ -26,8 +26,8 @@ def _without_version(thing: Body) -> Body:
 THREE = Versions(
     (
         Version("2026-10-01"),
-        Version("2026-11-01", {"thing": _single_name}),
-        Version("2026-12-01", {"thing": _without_version}),
+        Version("2026-11-01", {"thing": _rename_name_to_title}),
+        Version("2026-12-01", {"thing": _remove_version}),
     )
 )
 
@@ -52,9 +52,9 @@ def test_ours_render_alike() -> None:
 
 @pytest.mark.asyncio
 async def test_answers_are_rewritten() -> None:
-    async with running(versions=THREE) as world:
-        client = await world.client()
-        thing = toys.keep(world.orgs["Fjord"].id)
+    async with run_application(versions=THREE) as application:
+        client = await application.create_client()
+        thing = example_area.add_thing(application.orgs["Fjord"].id)
         newest = await client.get(f"/v1/things/{thing.id}", service_version="2026-12-01")
         oldest = await client.get(f"/v1/things/{thing.id}", service_version="2026-10-01")
         assert newest.json()["version"] == 1
@@ -62,7 +62,7 @@ async def test_answers_are_rewritten() -> None:
         assert oldest.headers["service-version"] == "2026-10-01"
         assert oldest.headers["etag"] != newest.headers["etag"]
         assert oldest.headers["etag"].startswith('"1-'), "If-Match works in every version"
-        toys.DOINGS["etag"] = "abc"
+        example_area.BEHAVIOUR["etag"] = "abc"
         assert (await client.get("/v1/things/special", service_version="2026-10-01")).headers[
             "etag"
         ] == '"abc2026-10-01"'

@@ -14,30 +14,30 @@ from domain.events.ports import EventLog
 from domain.kernel.ids import is_id, new_id
 from domain.sources.ports import SourceStore
 from domain.webhooks.ports import WebhookStore
-from tests.http.fakes import OPERATOR, plan_of
-from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
+from tests.http.application import OPERATOR, create_plan
+from tests.http.webhooks import ENDPOINT, ENDPOINTS_PATH, WebhookHarness, decode_secret, open_webhook_harness
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
-UNKNOWN = f"{PLACE}/whe_0000000000000000000000"
+UNKNOWN = f"{ENDPOINTS_PATH}/whe_0000000000000000000000"
 
 
-@pytest_asyncio.fixture(name="desk")
-async def running_desk() -> AsyncIterator[Desk]:
+@pytest_asyncio.fixture(name="harness")
+async def open_harness() -> AsyncIterator[WebhookHarness]:
     """A running application."""
-    async with desk() as made:
-        yield made
+    async with open_webhook_harness() as harness:
+        yield harness
 
 
-async def _refused(desk: Desk, status: int, fields: Any) -> Any:
-    answer = await desk.client.post(PLACE, {**ENDPOINT, **fields})
-    assert answer.status == status, answer.body
-    return answer
+async def _refused(harness: WebhookHarness, status: int, fields: Any) -> Any:
+    response = await harness.client.post(ENDPOINTS_PATH, {**ENDPOINT, **fields})
+    assert response.status == status, response.body
+    return response
 
 
-async def _source(desk: Desk) -> str:
+async def _create_source(harness: WebhookHarness) -> str:
     source = builders.source()
-    async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
+    async with harness.application.uow.begin(harness.tenant(), OPERATOR) as tx:
         await tx[SourceStore].add(source)
     return source.id
 
@@ -45,12 +45,12 @@ async def _source(desk: Desk) -> str:
 # Making
 
 
-async def test_create(desk: Desk) -> None:
-    answer = await desk.client.post(PLACE, ENDPOINT)
-    made = answer.json()
-    assert answer.status == 201
-    assert answer.headers["location"].endswith(f"{PLACE}/{made['id']}")
-    assert answer.headers["etag"].startswith('"1-')
+async def test_create(harness: WebhookHarness) -> None:
+    response = await harness.client.post(ENDPOINTS_PATH, ENDPOINT)
+    made = response.json()
+    assert response.status == 201
+    assert response.headers["location"].endswith(f"{ENDPOINTS_PATH}/{made['id']}")
+    assert response.headers["etag"].startswith('"1-')
     assert is_id("whe", made["id"])
     secret = made["secret"]
     assert made == {
@@ -70,15 +70,15 @@ async def test_create(desk: Desk) -> None:
         "created_at": "2026-11-20T13:08:00.000Z",
         "updated_at": "2026-11-20T13:08:00.000Z",
     }
-    assert len(key_in(secret)) == 32
-    assert (await desk.keys(made["id"])) == (key_in(secret),)
-    [entry] = await desk.audited(made["id"])
+    assert len(decode_secret(secret)) == 32
+    assert (await harness.decrypt_keys(made["id"])) == (decode_secret(secret),)
+    [entry] = await harness.list_audit_entries(made["id"])
     assert (entry.change.action, entry.context.operation) == ("create", "webhooks.create")
     assert secret not in str(entry)
 
 
-async def test_create_with_everything(desk: Desk) -> None:
-    source, category = await _source(desk), next(iter(categories.category_by_id()))
+async def test_create_with_everything(harness: WebhookHarness) -> None:
+    source, category = await _create_source(harness), next(iter(categories.category_by_id()))
     filters = {"sources": [source], "categories": [category], "catalogues": [new_id("cat")]}
     fields = {
         "event_types": ["offer.changed", "export.completed"],
@@ -87,24 +87,24 @@ async def test_create_with_everything(desk: Desk) -> None:
         "api_version": "2026-10-01",
         "description": "Prices",
     }
-    made = await desk.create(**fields)
+    made = await harness.create_endpoint(**fields)
     assert {name: made[name] for name in fields} == fields
-    assert await desk.read(made["id"]) == {name: value for name, value in made.items() if name != "secret"}
+    assert await harness.read_endpoint(made["id"]) == {name: value for name, value in made.items() if name != "secret"}
 
 
-async def test_the_version_is_the_requests(desk: Desk) -> None:
-    answer = await desk.client.post(PLACE, ENDPOINT, service_version="2026-10-01")
-    assert answer.json()["api_version"] == "2026-10-01"
+async def test_the_version_is_the_requests(harness: WebhookHarness) -> None:
+    response = await harness.client.post(ENDPOINTS_PATH, ENDPOINT, service_version="2026-10-01")
+    assert response.json()["api_version"] == "2026-10-01"
 
 
-async def test_it_begins_at_the_ends_of_both_logs(desk: Desk) -> None:
-    async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
+async def test_it_begins_at_the_ends_of_both_logs(harness: WebhookHarness) -> None:
+    async with harness.application.uow.begin(harness.tenant(), OPERATOR) as tx:
         await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
         high_watermark = await tx[EventLog].get_high_watermark()
-    async with desk.world.uow.begin_reading(desk.tenant()) as tx:
+    async with harness.application.uow.begin_reading(harness.tenant()) as tx:
         high_watermark = await tx[EventLog].get_high_watermark()
-    made = await desk.create()
-    assert desk.checkpoint(made["id"]) == high_watermark > 0
+    made = await harness.create_endpoint()
+    assert harness.read_checkpoint(made["id"]) == high_watermark > 0
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ async def test_it_begins_at_the_ends_of_both_logs(desk: Desk) -> None:
         ({"status": "disabled"}, ("status", "unknown_field")),
     ],
 )
-async def test_bad_fields_are_named(desk: Desk, fields: Any, fault: tuple[str, str]) -> None:
-    assert fault in (await _refused(desk, 400, fields)).faults
-    made = await desk.create()
+async def test_bad_fields_are_named(harness: WebhookHarness, fields: Any, fault: tuple[str, str]) -> None:
+    assert fault in (await _refused(harness, 400, fields)).faults
+    made = await harness.create_endpoint()
     if fields not in ({"status": "disabled"}, {"description": None}):
-        assert fault in (await desk.patch(made, **fields)).faults
+        assert fault in (await harness.update_endpoint(made, **fields)).faults
 
 
 @pytest.mark.parametrize("missing", ["url", "event_types"])
-async def test_what_must_be_given(desk: Desk, missing: str) -> None:
+async def test_what_must_be_given(harness: WebhookHarness, missing: str) -> None:
     body = {name: value for name, value in ENDPOINT.items() if name != missing}
-    answer = await desk.client.post(PLACE, body)
-    assert (missing, "required") in answer.faults
+    response = await harness.client.post(ENDPOINTS_PATH, body)
+    assert (missing, "required") in response.faults
 
 
 REFUSED_EVERYWHERE = [
@@ -164,161 +164,164 @@ REFUSED_EVERYWHERE = [
 @pytest.mark.parametrize(
     "url", [*REFUSED_EVERYWHERE, "http://receiver.example/hooks", "https://receiver.example:8443/hooks"]
 )
-async def test_urls_that_are_refused_in_live_mode(desk: Desk, url: str) -> None:
-    assert (await _refused(desk, 422, {"url": url})).code == "unprocessable"
-    made = await desk.create()
-    assert (await desk.patch(made, url=url)).status == 422
+async def test_urls_that_are_refused_in_live_mode(harness: WebhookHarness, url: str) -> None:
+    assert (await _refused(harness, 422, {"url": url})).code == "unprocessable"
+    made = await harness.create_endpoint()
+    assert (await harness.update_endpoint(made, url=url)).status == 422
 
 
 @pytest.mark.parametrize("url", REFUSED_EVERYWHERE)
-async def test_urls_that_are_refused_in_test_mode(desk: Desk, url: str) -> None:
-    assert (await desk.sandbox.post(PLACE, {**ENDPOINT, "url": url})).status == 422
+async def test_urls_that_are_refused_in_test_mode(harness: WebhookHarness, url: str) -> None:
+    assert (await harness.sandbox.post(ENDPOINTS_PATH, {**ENDPOINT, "url": url})).status == 422
 
 
 @pytest.mark.parametrize(
     "url", ["http://receiver.example/hooks", "http://receiver.example:8080/", "https://r.example:1/"]
 )
-async def test_mode_test_takes_plain_http_and_any_port(desk: Desk, url: str) -> None:
-    answer = await desk.sandbox.post(PLACE, {**ENDPOINT, "url": url})
-    assert answer.status == 201 and answer.json()["livemode"] is False
+async def test_mode_test_takes_plain_http_and_any_port(harness: WebhookHarness, url: str) -> None:
+    response = await harness.sandbox.post(ENDPOINTS_PATH, {**ENDPOINT, "url": url})
+    assert response.status == 201 and response.json()["livemode"] is False
 
 
-async def test_hosts_of_the_operator_may_be_private(desk: Desk) -> None:
-    assert (await desk.create(url="https://receiver.internal:8443/x"))["status"] == "enabled"
-    assert (await desk.sandbox.post(PLACE, {**ENDPOINT, "url": "http://127.0.0.1:9000/x"})).status == 201
+async def test_hosts_of_the_operator_may_be_private(harness: WebhookHarness) -> None:
+    assert (await harness.create_endpoint(url="https://receiver.internal:8443/x"))["status"] == "enabled"
+    assert (await harness.sandbox.post(ENDPOINTS_PATH, {**ENDPOINT, "url": "http://127.0.0.1:9000/x"})).status == 201
 
 
 @pytest.mark.parametrize("filters", [{"sources": [new_id("src")]}, {"categories": [new_id("ctg")]}])
-async def test_filters_name_what_there_is(desk: Desk, filters: Any) -> None:
-    assert (await _refused(desk, 422, {"filters": filters})).code == "unprocessable"
-    made = await desk.create()
-    assert (await desk.patch(made, filters=filters)).code == "unprocessable"
+async def test_filters_name_what_there_is(harness: WebhookHarness, filters: Any) -> None:
+    assert (await _refused(harness, 422, {"filters": filters})).code == "unprocessable"
+    made = await harness.create_endpoint()
+    assert (await harness.update_endpoint(made, filters=filters)).code == "unprocessable"
 
 
-async def test_sources_of_the_other_mode_are_unknown(desk: Desk) -> None:
-    filters = {"sources": [await _source(desk)]}
-    assert (await desk.sandbox.post(PLACE, {**ENDPOINT, "filters": filters})).status == 422
-    assert (await desk.client.post(PLACE, {**ENDPOINT, "filters": filters})).status == 201
+async def test_sources_of_the_other_mode_are_unknown(harness: WebhookHarness) -> None:
+    filters = {"sources": [await _create_source(harness)]}
+    assert (await harness.sandbox.post(ENDPOINTS_PATH, {**ENDPOINT, "filters": filters})).status == 422
+    assert (await harness.client.post(ENDPOINTS_PATH, {**ENDPOINT, "filters": filters})).status == 201
 
 
-async def test_fat_needs_the_feature(desk: Desk) -> None:
-    assert (await _refused(desk, 403, {"payload": "fat"})).code == "feature_unavailable"
-    made = await desk.create()
-    assert (await desk.patch(made, payload="fat")).code == "feature_unavailable"
-    rich = await desk.world.org("Rich", plan_of("max", "max", "fat_webhooks"))
-    client = await desk.world.client("Rich")
-    answer = await client.post(PLACE, {**ENDPOINT, "payload": "fat"})
-    assert (answer.status, answer.json()["payload"]) == (201, "fat") and rich
+async def test_fat_needs_the_feature(harness: WebhookHarness) -> None:
+    assert (await _refused(harness, 403, {"payload": "fat"})).code == "feature_unavailable"
+    made = await harness.create_endpoint()
+    assert (await harness.update_endpoint(made, payload="fat")).code == "feature_unavailable"
+    rich = await harness.application.create_organisation("Rich", create_plan("max", "max", "fat_webhooks"))
+    client = await harness.application.create_client("Rich")
+    response = await client.post(ENDPOINTS_PATH, {**ENDPOINT, "payload": "fat"})
+    assert (response.status, response.json()["payload"]) == (201, "fat") and rich
 
 
-async def test_at_most_twenty_in_each_mode(desk: Desk) -> None:
-    made = [await desk.create() for _ in range(20)]
-    assert (await _refused(desk, 409, {})).code == "conflict"
-    assert (await desk.sandbox.post(PLACE, ENDPOINT)).status == 201
-    await desk.client.send_json("DELETE", f"{PLACE}/{made[0]['id']}")
-    assert (await desk.create())["status"] == "enabled"
+async def test_at_most_twenty_in_each_mode(harness: WebhookHarness) -> None:
+    made = [await harness.create_endpoint() for _ in range(20)]
+    assert (await _refused(harness, 409, {})).code == "conflict"
+    assert (await harness.sandbox.post(ENDPOINTS_PATH, ENDPOINT)).status == 201
+    await harness.client.send_json("DELETE", f"{ENDPOINTS_PATH}/{made[0]['id']}")
+    assert (await harness.create_endpoint())["status"] == "enabled"
 
 
 # Reading and changing
 
 
-async def test_list_and_read(desk: Desk) -> None:
-    made = [await desk.create(description=str(number)) for number in range(3)]
-    page = (await desk.client.get(f"{PLACE}?limit=2")).json()
+async def test_list_and_read(harness: WebhookHarness) -> None:
+    made = [await harness.create_endpoint(description=str(number)) for number in range(3)]
+    page = (await harness.client.get(f"{ENDPOINTS_PATH}?limit=2")).json()
     assert [entry["id"] for entry in page["data"]] == [made[2]["id"], made[1]["id"]]
-    rest = (await desk.client.get(f"{PLACE}?starting_after={page['next_cursor']}")).json()
+    rest = (await harness.client.get(f"{ENDPOINTS_PATH}?starting_after={page['next_cursor']}")).json()
     assert [entry["id"] for entry in rest["data"]] == [made[0]["id"]]
     assert "secret" not in json.dumps(page).replace("secret_last4", "")
-    assert (await desk.sandbox.get(PLACE)).json()["data"] == []
-    assert (await desk.client.get(UNKNOWN)).code == "not_found"
+    assert (await harness.sandbox.get(ENDPOINTS_PATH)).json()["data"] == []
+    assert (await harness.client.get(UNKNOWN)).code == "not_found"
 
 
-async def test_update(desk: Desk) -> None:
-    made, source = await desk.create(description="x", filters={"catalogues": [new_id("cat")]}), await _source(desk)
-    desk.world.clock.advance(timedelta(seconds=1))
+async def test_update(harness: WebhookHarness) -> None:
+    made, source = (
+        await harness.create_endpoint(description="x", filters={"catalogues": [new_id("cat")]}),
+        await _create_source(harness),
+    )
+    harness.application.clock.advance(timedelta(seconds=1))
     changes = {"url": "https://other.example/", "event_types": ["*"], "filters": {"sources": [source]}}
-    answer = await desk.patch(made, **changes, coalesce_seconds=5, description=None)
-    changed = answer.json()
-    assert (answer.status, changed["version"]) == (200, 2)
-    assert answer.headers["etag"].startswith('"2-')
+    response = await harness.update_endpoint(made, **changes, coalesce_seconds=5, description=None)
+    changed = response.json()
+    assert (response.status, changed["version"]) == (200, 2)
+    assert response.headers["etag"].startswith('"2-')
     assert {name: changed[name] for name in changes} == changes
     assert changed["updated_at"] == "2026-11-20T13:08:01.000Z" and "description" not in changed
-    assert changed == await desk.read(made["id"])
-    entry = (await desk.audited(made["id"]))[-1]
+    assert changed == await harness.read_endpoint(made["id"])
+    entry = (await harness.list_audit_entries(made["id"]))[-1]
     assert entry.change.before["coalesce_seconds"] == 0 and entry.change.after["coalesce_seconds"] == 5
     assert entry.change.before["description"] == "x" and "description" not in entry.change.after
 
 
-async def test_nothing_changed_keeps_the_version(desk: Desk) -> None:
-    made = await desk.create()
-    answer = await desk.patch(made, url=made["url"], status="enabled", filters={})
-    assert (answer.status, answer.json()["version"]) == (200, 1)
-    assert len(await desk.audited(made["id"])) == 1
+async def test_nothing_changed_keeps_the_version(harness: WebhookHarness) -> None:
+    made = await harness.create_endpoint()
+    response = await harness.update_endpoint(made, url=made["url"], status="enabled", filters={})
+    assert (response.status, response.json()["version"]) == (200, 1)
+    assert len(await harness.list_audit_entries(made["id"])) == 1
 
 
-async def test_if_match(desk: Desk) -> None:
-    made = await desk.create()
-    target = f"{PLACE}/{made['id']}"
-    assert (await desk.client.send_json("PATCH", target, {"coalesce_seconds": 1})).code == "precondition_required"
-    assert (await desk.patch(made, coalesce_seconds=1)).status == 200
-    stale = await desk.patch(made, coalesce_seconds=2)
+async def test_if_match(harness: WebhookHarness) -> None:
+    made = await harness.create_endpoint()
+    target = f"{ENDPOINTS_PATH}/{made['id']}"
+    assert (await harness.client.send_json("PATCH", target, {"coalesce_seconds": 1})).code == "precondition_required"
+    assert (await harness.update_endpoint(made, coalesce_seconds=1)).status == 200
+    stale = await harness.update_endpoint(made, coalesce_seconds=2)
     assert (stale.status, stale.code) == (412, "precondition_failed")
     assert "version 2" in stale.json()["detail"]
-    assert (await desk.client.send_json("PATCH", target, {"coalesce_seconds": 2}, if_match="*")).status == 200
-    missing = await desk.client.send_json("PATCH", UNKNOWN, {}, if_match='"1-x"')
+    assert (await harness.client.send_json("PATCH", target, {"coalesce_seconds": 2}, if_match="*")).status == 200
+    missing = await harness.client.send_json("PATCH", UNKNOWN, {}, if_match='"1-x"')
     assert missing.code == "not_found"
 
 
-async def test_disabling_fails_what_is_on_its_way(desk: Desk) -> None:
-    made = await desk.create()
+async def test_disabling_fails_what_is_on_its_way(harness: WebhookHarness) -> None:
+    made = await harness.create_endpoint()
     waiting = builders.delivery(made["id"])
-    await desk.deliver(waiting)
-    changed = (await desk.patch(made, status="disabled")).json()
+    await harness.store_deliveries(waiting)
+    changed = (await harness.update_endpoint(made, status="disabled")).json()
     assert changed["status"] == "disabled" and "status_reason" not in changed
-    assert (await desk.delivery(made["id"], waiting.id))["status"] == "failed"
-    assert desk.events() == [], "what people do themselves is no news to them"
+    assert (await harness.read_delivery(made["id"], waiting.id))["status"] == "failed"
+    assert harness.list_events() == [], "what people do themselves is no news to them"
 
 
-async def test_enabling_starts_at_the_current_position(desk: Desk) -> None:
-    made = await desk.create()
-    await desk.disable(made["id"], "failing")
-    disabled = await desk.read(made["id"])
+async def test_enabling_starts_at_the_current_position(harness: WebhookHarness) -> None:
+    made = await harness.create_endpoint()
+    await harness.disable_endpoint(made["id"], "failing")
+    disabled = await harness.read_endpoint(made["id"])
     assert disabled["status_reason"] == {"code": "failing"}
-    endpoint, _ = await desk.kept(made["id"])
-    async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
+    endpoint, _ = await harness.load_endpoint(made["id"])
+    async with harness.application.uow.begin(harness.tenant(), OPERATOR) as tx:
         await tx[WebhookStore].save(replace(endpoint, failing_since=tx.now))
-    enabled = (await desk.patch(disabled, status="enabled")).json()
+    enabled = (await harness.update_endpoint(disabled, status="enabled")).json()
     assert enabled["status"] == "enabled"
     assert "status_reason" not in enabled and "failing_since" not in enabled
-    async with desk.world.uow.begin_reading(desk.tenant()) as tx:
-        assert desk.checkpoint(made["id"]) == await tx[EventLog].get_high_watermark() > 0
+    async with harness.application.uow.begin_reading(harness.tenant()) as tx:
+        assert harness.read_checkpoint(made["id"]) == await tx[EventLog].get_high_watermark() > 0
 
 
-async def test_delete(desk: Desk) -> None:
-    made = await desk.create()
-    answer = await desk.client.send_json("DELETE", f"{PLACE}/{made['id']}")
-    assert (answer.status, answer.body) == (204, b"")
-    for target in (f"{PLACE}/{made['id']}", f"{PLACE}/{made['id']}/deliveries"):
-        assert (await desk.client.get(target)).code == "not_found"
-    assert (await desk.client.send_json("DELETE", f"{PLACE}/{made['id']}")).code == "not_found"
-    assert (await desk.audited(made["id"]))[-1].change.action == "delete"
+async def test_delete(harness: WebhookHarness) -> None:
+    made = await harness.create_endpoint()
+    response = await harness.client.send_json("DELETE", f"{ENDPOINTS_PATH}/{made['id']}")
+    assert (response.status, response.body) == (204, b"")
+    for target in (f"{ENDPOINTS_PATH}/{made['id']}", f"{ENDPOINTS_PATH}/{made['id']}/deliveries"):
+        assert (await harness.client.get(target)).code == "not_found"
+    assert (await harness.client.send_json("DELETE", f"{ENDPOINTS_PATH}/{made['id']}")).code == "not_found"
+    assert (await harness.list_audit_entries(made["id"]))[-1].change.action == "delete"
 
 
 @pytest.mark.parametrize("reason", ["gone", "failing"])
-async def test_the_service_disables(desk: Desk, reason: str) -> None:
-    made = await desk.create()
+async def test_the_service_disables(harness: WebhookHarness, reason: str) -> None:
+    made = await harness.create_endpoint()
     waiting = builders.delivery(made["id"])
-    await desk.deliver(waiting)
-    await desk.disable(made["id"], reason)
-    await desk.disable(made["id"], "failing")
-    now = await desk.read(made["id"])
+    await harness.store_deliveries(waiting)
+    await harness.disable_endpoint(made["id"], reason)
+    await harness.disable_endpoint(made["id"], "failing")
+    now = await harness.read_endpoint(made["id"])
     assert (now["status"], now["status_reason"], now["version"]) == ("disabled", {"code": reason}, 2)
-    [event] = desk.events()
+    [event] = harness.list_events()
     payload = json.loads(event.body)
     assert (event.type, event.subject, event.version, payload["source"]) == (
         "delivery.disabled", made["id"], 2, "service/webhooks",
     )  # fmt: skip
     assert payload["data"] == now
-    assert (await desk.delivery(made["id"], waiting.id))["status"] == "failed"
-    assert (await desk.audited(made["id"]))[-1].context == OPERATOR
-    await desk.disable("whe_0000000000000000000000")
+    assert (await harness.read_delivery(made["id"], waiting.id))["status"] == "failed"
+    assert (await harness.list_audit_entries(made["id"]))[-1].context == OPERATOR
+    await harness.disable_endpoint("whe_0000000000000000000000")

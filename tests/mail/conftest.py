@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from tests.mail.office import Office, office
+from tests.mail.harness import MailHarness, open_mail_harness
 
 
 @pytest_asyncio.fixture
-async def post(tmp_path: Path) -> AsyncIterator[Office]:
+async def harness(tmp_path: Path) -> AsyncIterator[MailHarness]:
     """An office for a new organisation."""
-    async with office(tmp_path) as made:
-        yield made
+    async with open_mail_harness(tmp_path) as harness:
+        yield harness

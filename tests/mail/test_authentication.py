@@ -9,86 +9,88 @@ from typing import Any
 import dkim
 import pytest
 
-from tests.mail.office import Office, office
-from tests.mail.post import CSV, SENDER, Dialogue, Key, message, wire
+from tests.mail.harness import MailHarness, open_mail_harness
+from tests.mail.smtp import CSV, SENDER, DkimKey, SmtpConnection, build_message, serialise_message
 
 pytestmark = pytest.mark.asyncio
-KEY = Key.new()
+KEY = DkimKey.generate()
 RELAYS = {"JOINERY_MAIL_RELAYS": "127.0.0.0/8"}
 OUTSIDE = "ADDR=192.0.2.10 HELO=mta.vendor.example"
 
 
-def publish(post: Office, policy: str = "reject", spf: str = "v=spf1 ip4:192.0.2.10 -all") -> None:
+def publish_records(harness: MailHarness, policy: str = "reject", spf: str = "v=spf1 ip4:192.0.2.10 -all") -> None:
     """Publish the records of vendor.example."""
-    post.names.put("vendor.example", "TXT", "some-verification=1", spf)
-    post.names.put("_dmarc.vendor.example", "TXT", f"v=DMARC1; p={policy}")
-    post.names.put("feeds._domainkey.vendor.example", "TXT", KEY.record)
+    harness.name_records.put("vendor.example", "TXT", "some-verification=1", spf)
+    harness.name_records.put("_dmarc.vendor.example", "TXT", f"v=DMARC1; p={policy}")
+    harness.name_records.put("feeds._domainkey.vendor.example", "TXT", KEY.record)
 
 
-async def _find_message(post: Office, source: str) -> Any:
-    return (await post.messages(source))[0]
+async def _find_message(harness: MailHarness, source: str) -> Any:
+    return (await harness.list_messages(source))[0]
 
 
 @pytest.mark.parametrize("canon", [(b"relaxed", b"relaxed"), (b"simple", b"simple")])
-async def test_a_signature_authenticates_the_author(post: Office, canon: tuple[bytes, bytes]) -> None:
-    publish(post, spf="v=spf1 -all")
-    source, address = await post.source()
-    raw = KEY.signed(wire(message(("a.csv", CSV))), canonicalize=canon)
-    assert (await post.send(address, raw)).startswith("250")
-    assert (await _find_message(post, source))["authentication"] == {
+async def test_a_signature_authenticates_the_author(harness: MailHarness, canon: tuple[bytes, bytes]) -> None:
+    publish_records(harness, spf="v=spf1 -all")
+    source, address = await harness.create_source()
+    raw = KEY.sign(serialise_message(build_message(("a.csv", CSV))), canonicalize=canon)
+    assert (await harness.send(address, raw)).startswith("250")
+    assert (await _find_message(harness, source))["authentication"] == {
         "spf": "fail", "dkim": "pass", "dmarc": "pass", "policy": "reject",
     }  # fmt: skip
 
 
 async def test_the_server_authenticates_the_author(tmp_path: Path) -> None:
-    async with office(tmp_path, **RELAYS) as post:
-        publish(post)
-        source, address = await post.source()
-        assert (await post.send(address, message(("a.csv", CSV)), xforward=OUTSIDE)).startswith("250")
-        shown = (await _find_message(post, source))["authentication"]
+    async with open_mail_harness(tmp_path, **RELAYS) as harness:
+        publish_records(harness)
+        source, address = await harness.create_source()
+        assert (await harness.send(address, build_message(("a.csv", CSV)), xforward=OUTSIDE)).startswith("250")
+        shown = (await _find_message(harness, source))["authentication"]
         assert (shown["spf"], shown["dkim"], shown["dmarc"]) == ("pass", "none", "pass")
-        reply = await post.send(address, message(("b.csv", CSV)), xforward="ADDR=192.0.2.11 HELO=elsewhere.example")
+        reply = await harness.send(
+            address, build_message(("b.csv", CSV)), xforward="ADDR=192.0.2.11 HELO=elsewhere.example"
+        )
         assert reply.startswith("550 5.7.26") and "SPF fail" in reply
 
 
-async def test_mail_that_fails_is_refused_if_the_domain_requires_it(post: Office) -> None:
-    publish(post)
-    source, address = await post.source()
-    reply = await post.send(address, message(("a.csv", CSV)))
+async def test_mail_that_fails_is_refused_if_the_domain_requires_it(harness: MailHarness) -> None:
+    publish_records(harness)
+    source, address = await harness.create_source()
+    reply = await harness.send(address, build_message(("a.csv", CSV)))
     assert reply.startswith("550 5.7.26"), reply
-    shown = await _find_message(post, source)
+    shown = await _find_message(harness, source)
     assert (shown["status"], shown["reason"]) == ("refused", "dmarc_rejected")
     assert shown["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": "reject"}
-    assert await post.runs(source) == []
+    assert await harness.list_runs(source) == []
 
 
 @pytest.mark.parametrize("policy", ["quarantine", "none"])
-async def test_milder_policies_are_recorded(post: Office, policy: str) -> None:
-    publish(post, policy)
-    source, address = await post.source()
-    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
-    shown = await _find_message(post, source)
+async def test_milder_policies_are_recorded(harness: MailHarness, policy: str) -> None:
+    publish_records(harness, policy)
+    source, address = await harness.create_source()
+    assert (await harness.send(address, build_message(("a.csv", CSV)))).startswith("250")
+    shown = await _find_message(harness, source)
     assert shown["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": policy}
 
 
-async def test_a_changed_message_is_not_the_signed_one(post: Office) -> None:
-    publish(post)
-    source, address = await post.source()
-    raw = KEY.signed(wire(message(("a.csv", CSV))))
+async def test_a_changed_message_is_not_the_signed_one(harness: MailHarness) -> None:
+    publish_records(harness)
+    source, address = await harness.create_source()
+    raw = KEY.sign(serialise_message(build_message(("a.csv", CSV))))
     for forged in (raw.replace(b"Daily", b"Other"), raw.replace(b"attached inventory", b"Attached inventory")):
         assert forged != raw
-        assert (await post.send(address, forged)).startswith("550 5.7.26")
-    assert (await _find_message(post, source))["authentication"]["dkim"] == "fail"
+        assert (await harness.send(address, forged)).startswith("550 5.7.26")
+    assert (await _find_message(harness, source))["authentication"]["dkim"] == "fail"
 
 
-async def test_a_signature_over_a_part_counts_for_nothing(post: Office) -> None:
+async def test_a_signature_over_a_part_counts_for_nothing(harness: MailHarness) -> None:
     """With `l=` anybody may append attachments to a signed message."""
-    publish(post)
-    source, address = await post.source()
-    raw = KEY.signed(wire(message(("a.csv", CSV))), length=True)
+    publish_records(harness)
+    source, address = await harness.create_source()
+    raw = KEY.sign(serialise_message(build_message(("a.csv", CSV))), length=True)
     assert dkim.verify(raw, dnsfunc=lambda *_, **__: KEY.record)
-    assert (await post.send(address, raw)).startswith("550 5.7.26")
-    assert (await _find_message(post, source))["authentication"]["dkim"] == "policy"
+    assert (await harness.send(address, raw)).startswith("550 5.7.26")
+    assert (await _find_message(harness, source))["authentication"]["dkim"] == "policy"
 
 
 @pytest.mark.parametrize(
@@ -104,71 +106,76 @@ async def test_a_signature_over_a_part_counts_for_nothing(post: Office) -> None:
         ("elsewhere.example", "v=DMARC1; p=reject; t=y", SENDER, "250"),
     ],
 )
-async def test_whose_signature_counts(post: Office, domain: str, record: str, sender: str, code: str) -> None:
-    post.names.put("_dmarc.vendor.example", "TXT", record)
-    post.names.put(f"feeds._domainkey.{domain}", "TXT", KEY.record)
-    _, address = await post.source(SENDER, "eu.vendor.example")
-    raw = KEY.signed(wire(message(("a.csv", CSV), sender=sender)), domain)
-    assert (await post.send(address, raw, sender="bounces@bulk.example")).startswith(code)
+async def test_whose_signature_counts(harness: MailHarness, domain: str, record: str, sender: str, code: str) -> None:
+    harness.name_records.put("_dmarc.vendor.example", "TXT", record)
+    harness.name_records.put(f"feeds._domainkey.{domain}", "TXT", KEY.record)
+    _, address = await harness.create_source(SENDER, "eu.vendor.example")
+    raw = KEY.sign(serialise_message(build_message(("a.csv", CSV), sender=sender)), domain)
+    assert (await harness.send(address, raw, sender="bounces@bulk.example")).startswith(code)
 
 
 async def test_a_name_system_that_does_not_answer(tmp_path: Path) -> None:
     """From outside the message may come again; on the machine itself there may be no name system at all."""
-    async with office(tmp_path, **RELAYS) as post:
-        publish(post)
-        post.names.down.add("_dmarc.vendor.example")
-        source, address = await post.source()
-        same = message(("a.csv", CSV))
-        assert (await post.send(address, same, xforward=OUTSIDE)).startswith("451 4.7.0")
-        assert ((await _find_message(post, source))["reason"], await post.runs(source)) == ("not_checked", [])
-        post.names.down.clear()
-        assert (await post.send(address, same, xforward=OUTSIDE)).startswith("250")
-        post.names.down.add("*")
-        assert (await post.send(address, message(("b.csv", CSV)))).startswith("250")
-        assert (await _find_message(post, source))["authentication"]["dmarc"] == "temperror"
+    async with open_mail_harness(tmp_path, **RELAYS) as harness:
+        publish_records(harness)
+        harness.name_records.down.add("_dmarc.vendor.example")
+        source, address = await harness.create_source()
+        same = build_message(("a.csv", CSV))
+        assert (await harness.send(address, same, xforward=OUTSIDE)).startswith("451 4.7.0")
+        assert ((await _find_message(harness, source))["reason"], await harness.list_runs(source)) == (
+            "not_checked",
+            [],
+        )
+        harness.name_records.down.clear()
+        assert (await harness.send(address, same, xforward=OUTSIDE)).startswith("250")
+        harness.name_records.down.add("*")
+        assert (await harness.send(address, build_message(("b.csv", CSV)))).startswith("250")
+        assert (await _find_message(harness, source))["authentication"]["dmarc"] == "temperror"
 
 
 async def test_an_unavailable_key_is_not_a_forgery(tmp_path: Path) -> None:
-    async with office(tmp_path, **RELAYS) as post:
-        publish(post, spf="v=spf1 -all")
-        post.names.down.add("feeds._domainkey.vendor.example")
-        _source, address = await post.source()
-        raw = KEY.signed(wire(message(("a.csv", CSV))))
-        assert (await post.send(address, raw, xforward=OUTSIDE)).startswith("451 4.7.0")
+    async with open_mail_harness(tmp_path, **RELAYS) as harness:
+        publish_records(harness, spf="v=spf1 -all")
+        harness.name_records.down.add("feeds._domainkey.vendor.example")
+        _source, address = await harness.create_source()
+        raw = KEY.sign(serialise_message(build_message(("a.csv", CSV))))
+        assert (await harness.send(address, raw, xforward=OUTSIDE)).startswith("451 4.7.0")
 
 
-async def test_headers_of_checks_by_others_prove_nothing(post: Office) -> None:
-    publish(post)
-    _, address = await post.source()
+async def test_headers_of_checks_by_others_prove_nothing(harness: MailHarness) -> None:
+    publish_records(harness)
+    _, address = await harness.create_source()
     claims = "mx.joinery.example; spf=pass smtp.mailfrom=vendor.example; dkim=pass; dmarc=pass"
-    reply = await post.send(address, message(("a.csv", CSV), Authentication_Results=claims))
+    reply = await harness.send(address, build_message(("a.csv", CSV), Authentication_Results=claims))
     assert reply.startswith("550 5.7.26")
 
 
-async def test_spf_is_bounded(post: Office) -> None:
+async def test_spf_is_bounded(harness: MailHarness) -> None:
     """Records that lead on and on, and records of any bytes."""
-    source, address = await post.source()
+    source, address = await harness.create_source()
     for number in range(30):
-        post.names.put(f"s{number}.vendor.example", "TXT", f"v=spf1 include:s{number + 1}.vendor.example -all")
-    post.names.put("vendor.example", "TXT", "v=spf1 include:s0.vendor.example -all")
-    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
-    assert (await _find_message(post, source))["authentication"]["spf"] == "permerror"
-    assert len([name for name, _ in post.names.queries if name.startswith("s")]) <= 11
-    post.names.put("vendor.example", "TXT", b"v=spf1 \xff\x00%{" + b"(" * 3000)
-    assert (await post.send(address, message(("b.csv", CSV)))).startswith("250")
-    assert (await _find_message(post, source))["authentication"]["spf"] == "permerror"
+        harness.name_records.put(
+            f"s{number}.vendor.example", "TXT", f"v=spf1 include:s{number + 1}.vendor.example -all"
+        )
+    harness.name_records.put("vendor.example", "TXT", "v=spf1 include:s0.vendor.example -all")
+    assert (await harness.send(address, build_message(("a.csv", CSV)))).startswith("250")
+    assert (await _find_message(harness, source))["authentication"]["spf"] == "permerror"
+    assert len([name for name, _ in harness.name_records.queries if name.startswith("s")]) <= 11
+    harness.name_records.put("vendor.example", "TXT", b"v=spf1 \xff\x00%{" + b"(" * 3000)
+    assert (await harness.send(address, build_message(("b.csv", CSV)))).startswith("250")
+    assert (await _find_message(harness, source))["authentication"]["spf"] == "permerror"
 
 
-async def test_signatures_made_to_take_long(post: Office) -> None:
-    publish(post, "none")
-    _source, address = await post.source()
+async def test_signatures_made_to_take_long(harness: MailHarness) -> None:
+    publish_records(harness, "none")
+    _source, address = await harness.create_source()
     blanks = (b" " * 900 + b"x\r\n") * 2000
-    raw = KEY.signed(wire(message(("a.csv", CSV)))) + blanks
-    many = b"".join(KEY.signed(b"From: feeds@vendor.example\r\n\r\n").partition(b"From:")[0] for _ in range(40))
-    for hostile in (raw, many + wire(message(("b.csv", CSV)))):
+    raw = KEY.sign(serialise_message(build_message(("a.csv", CSV)))) + blanks
+    many = b"".join(KEY.sign(b"From: feeds@vendor.example\r\n\r\n").partition(b"From:")[0] for _ in range(40))
+    for hostile in (raw, many + serialise_message(build_message(("b.csv", CSV)))):
         async with asyncio.timeout(20):
-            assert (await post.send(address, hostile)).startswith("250")
-    lookups = [name for name, _ in post.names.queries if name.startswith("feeds._domainkey")]
+            assert (await harness.send(address, hostile)).startswith("250")
+    lookups = [name for name, _ in harness.name_records.queries if name.startswith("feeds._domainkey")]
     assert len(lookups) <= 10
 
 
@@ -180,15 +187,15 @@ async def test_the_dialogue_goes_on_under_tls(tmp_path: Path) -> None:
         check=True, capture_output=True,
     )  # fmt: skip
     files = {"JOINERY_MAIL_TLS_CERTIFICATE": str(chain), "JOINERY_MAIL_TLS_KEY": str(key)}
-    async with office(tmp_path, **files) as post:
-        source, address = await post.source()
-        raw = wire(message(("a.csv", CSV)))
-        assert (await asyncio.to_thread(_under_tls, post.port, address, raw))[0] == 250
-        assert (await _find_message(post, source))["status"] == "accepted"
-        assert await asyncio.to_thread(_injected, post.port) == b""
+    async with open_mail_harness(tmp_path, **files) as harness:
+        source, address = await harness.create_source()
+        raw = serialise_message(build_message(("a.csv", CSV)))
+        assert (await asyncio.to_thread(_send_under_tls, harness.port, address, raw))[0] == 250
+        assert (await _find_message(harness, source))["status"] == "accepted"
+        assert await asyncio.to_thread(_inject_command, harness.port) == b""
 
 
-def _under_tls(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
+def _send_under_tls(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
     import smtplib
 
     context = ssl.create_default_context()
@@ -202,10 +209,10 @@ def _under_tls(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
         return server.data(raw)
 
 
-def _injected(port: int) -> bytes:
+def _inject_command(port: int) -> bytes:
     """What a command that was sent in the clear behind STARTTLS is answered under TLS."""
-    dialogue = Dialogue(port)
-    dialogue.hear()
+    dialogue = SmtpConnection(port)
+    dialogue.read_reply()
     dialogue.exchange("EHLO mta.vendor.example\r\n")
     assert dialogue.exchange("STARTTLS\r\nNOOP\r\n").startswith("220")
     context = ssl.create_default_context()

@@ -22,7 +22,7 @@ from entrypoints.factories import create_telemetry
 from entrypoints.metrics import CounterMetric, HistogramMetric, Metrics
 from entrypoints.settings import read_settings
 from ports.telemetry import SpanKind, Tracing
-from tests.http.fakes import running
+from tests.http.application import run_application
 from tests.support.collector import ReceivedSpan, run_collector
 from tests.support.memory.tracing import MemoryTracing
 
@@ -212,8 +212,8 @@ async def test_requests_are_answered_while_the_collector_hangs() -> None:
     with run_collector() as collector:
         collector.hangs.set()
         telemetry = OtlpTelemetry(collector.url, "joinery-tests", "1")
-        async with running(tracing=telemetry.tracing) as world:
-            client = await world.client("Elm")
+        async with run_application(tracing=telemetry.tracing) as application:
+            client = await application.create_client("Elm")
             began = time.perf_counter()
             answers = await asyncio.gather(*(client.get("/v1/sources") for _ in range(30)))
             assert {answer.status for answer in answers} == {200} and time.perf_counter() - began < 8

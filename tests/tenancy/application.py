@@ -34,7 +34,7 @@ from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.operation import Operation
 from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
-from tests.http.client import Answer, Client
+from tests.http.client import Client, Response
 from tests.support import builders, catalogues
 from tests.support.merged_catalogues import MergedCatalogue
 from tests.support.operation_table import load_operation_table
@@ -218,8 +218,8 @@ def create_unknown_ids() -> dict[str, str]:
 
 async def call_operation(
     client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str
-) -> Answer:
-    """Call the operation with a valid body and all required headers."""
+) -> Response:
+    """The operation with a good body and all headers that it needs."""
     if operation.requires_if_match:
         headers = {"if_match": "*"} | headers
     if operation.requires_idempotency_key:

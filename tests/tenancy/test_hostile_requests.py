@@ -16,8 +16,8 @@ from entrypoints.console.pages import PAGES
 from entrypoints.console.security import CSRF_FIELD, ValueSigner
 from entrypoints.http.exchange import READ_HEADERS
 from entrypoints.operations.query_string import list_query_parameters
-from tests.fuzz.exploration import Effort, parametrize_effort
-from tests.http.client import Answer, Client
+from tests.fuzz.exploring import Effort, efforts
+from tests.http.client import Client, Response
 from tests.support.console_browser import create_session
 from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_path, serve_application
 
@@ -119,7 +119,7 @@ class RequestSender:
     token: str
     routes: list[Route] = field(default_factory=list)
 
-    async def send(self, route: Route, name: str, value: str) -> Answer:
+    async def send(self, route: Route, name: str, value: str) -> Response:
         """Send the value as that header or parameter."""
         headers = {"host": "api.joinery.example", "sec-fetch-site": "same-origin"}
         if route.page:

@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from entrypoints.operations.operation import Operation
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
-from tests.http.client import Answer, Client
+from tests.http.client import Client, Response
 from tests.support import builders
 from tests.tenancy.application import OPERATIONS, ServedApplication, call_operation, create_unknown_ids
 
@@ -165,9 +165,9 @@ async def _wait_for_status(client: Client, status: int, *, method: str = "GET") 
         await asyncio.sleep(0.02)
 
 
-def _strip_request_id(answer: Answer) -> bytes:
+def _without_id(answer: Response) -> bytes:
     return answer.body.replace(answer.headers["request-id"].encode(), b"req")
 
 
-def _strip_headers(answer: Answer) -> dict[str, str]:
+def _headers(answer: Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name not in ("request-id", "date")}

@@ -18,7 +18,7 @@ from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.passkeys import PasskeyNotAccepted
 from domain.people.usecases.sessions import ClientInfo, LinkService
 from domain.people.usecases.sign_in import CompletedSignIn, SecondStep, SecondStepExpired, WrongCode, WrongPassword
-from tests.http.fakes import World, running
+from tests.http.application import ApplicationHarness, run_application
 from tests.support.authenticator import SoftAuthenticator
 
 pytestmark = pytest.mark.asyncio
@@ -48,7 +48,7 @@ class CountingPasswords:
 class SignInContext:
     """Authentication services, and a user with a password."""
 
-    service: World
+    service: ApplicationHarness
     auth: AuthServices
     passwords: CountingPasswords
     user: User
@@ -80,7 +80,7 @@ class SignInContext:
 @pytest_asyncio.fixture
 async def context() -> AsyncIterator[SignInContext]:
     passwords = CountingPasswords()
-    async with running(passwords=passwords) as service:
+    async with run_application(passwords=passwords) as service:
         user = await service.people.add(
             User(new_id("usr"), "Ingrid@fjord.example", "Ingrid", None, service.clock.now())
         )
