@@ -56,7 +56,7 @@ def open_page(console: LiveConsole, browser: Any, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("size", "scheme"), LAYOUTS, ids=["wide, light", "wide, dark", "narrow, light", "narrow, dark"]
 )
-def test_nothing_keeps_people_out_or_is_cut_off(
+def test_pages_are_accessible_and_not_cut_off(
     browser: Any, console: LiveConsole, size: dict[str, int], scheme: str
 ) -> None:
     page, faults = open_page(console, browser, viewport=size, color_scheme=scheme, bypass_csp=True), []
@@ -79,7 +79,7 @@ def test_nothing_keeps_people_out_or_is_cut_off(
     assert not faults, faults[:12]
 
 
-def test_no_page_goes_past_its_policy(browser: Any, console: LiveConsole) -> None:
+def test_no_page_violates_its_content_security_policy(browser: Any, console: LiveConsole) -> None:
     page = open_page(console, browser, viewport=WIDE)
     for place in list_paths(console):
         page.goto(console.address + place)
@@ -106,7 +106,7 @@ def test_products_are_found_as_one_types(browser: Any, console: LiveConsole) -> 
     page.context.close()
 
 
-def test_the_keyboard_reaches_everything_in_order(browser: Any, console: LiveConsole) -> None:
+def test_the_keyboard_reaches_all_controls_in_order(browser: Any, console: LiveConsole) -> None:
     page = open_page(console, browser, viewport=WIDE)
     page.goto(console.address + "/console")
     page.keyboard.press("Tab")

@@ -112,7 +112,7 @@ def _list_paths(prepared: Mapping[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_no_page_has_a_barrier(browser: Any, service: LiveService, look: str) -> None:
+def test_pages_are_accessible(browser: Any, service: LiveService, look: str) -> None:
     options: dict[str, Any] = {"viewport": {"width": 390 if look == "phone" else 1280, "height": 900}}
     with _open_page(browser, service, color_scheme="dark" if look == "dark" else "light", **options) as page:
         for name, place in _list_paths(service.prepared).items():
@@ -125,7 +125,7 @@ def test_no_page_has_a_barrier(browser: Any, service: LiveService, look: str) ->
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service: LiveService, scripts: bool) -> None:
+def test_a_key_is_created_and_revoked_and_an_operation_sent(browser: Any, service: LiveService, scripts: bool) -> None:
     with _open_page(browser, service, java_script_enabled=scripts) as page:
         page.goto(f"{service.address}{HERE}/keys/new")
         page.get_by_label("Name", exact=True).fill(f"Sync {scripts}")
@@ -160,7 +160,7 @@ def test_an_endpoint_is_added_and_tested(browser: Any, service: LiveService) -> 
         check_page(page, "tested")
 
 
-def test_events_appear_by_themselves(browser: Any, service: LiveService) -> None:
+def test_events_appear_live(browser: Any, service: LiveService) -> None:
     with _open_page(browser, service) as page:
         page.goto(f"{service.address}{HERE}/keys")
         page.get_by_role("button", name="Test", exact=True).click()

@@ -87,7 +87,9 @@ def _prepare(stage: ServiceProcesses) -> ConsoleProcesses:
     )
 
 
-def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: ConsoleProcesses, tmp_path: Path) -> None:
+def test_a_dropped_file_starts_a_run_with_live_progress(
+    browser: Any, console: ConsoleProcesses, tmp_path: Path
+) -> None:
     page = console.page(browser)
     page.goto(f"{console.base}/console/sources/new")
     handle = page.evaluate_handle(
@@ -149,9 +151,7 @@ def test_everything_works_without_a_script(browser: Any, console: ConsoleProcess
 
 
 @pytest.mark.parametrize(("size", "scheme"), LAYOUTS, ids=["light", "dark", "phone"])
-def test_nothing_keeps_people_out_of_it(
-    browser: Any, console: ConsoleProcesses, size: dict[str, int], scheme: str
-) -> None:
+def test_pages_are_accessible(browser: Any, console: ConsoleProcesses, size: dict[str, int], scheme: str) -> None:
     found = console.tenancy.api.get("/v1/sources")["data"]
     source = next((one["id"] for one in found if one["kind"] == "file"), found[0]["id"])
     runs = console.tenancy.api.get(f"/v1/sources/{source}/runs")["data"]

@@ -77,7 +77,7 @@ def _open_page(browser: Any, service: LiveService, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
-def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: LiveService, scripts: bool) -> None:
+def test_single_sign_on_is_configured_and_used(browser: Any, service: LiveService, scripts: bool) -> None:
     page = _open_page(browser, service, java_script_enabled=scripts)
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{service.address}{SECTION}/single-sign-on")
@@ -113,7 +113,7 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: L
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
-def test_a_change_is_undone_and_done_again(browser: Any, service: LiveService, scripts: bool) -> None:
+def test_a_change_is_undone_and_redone(browser: Any, service: LiveService, scripts: bool) -> None:
     page = _open_page(browser, service, java_script_enabled=scripts)
     for again in ("Undo…", "Undo…"):
         page.goto(f"{service.address}{SECTION}/audit?object=webhook_endpoint&undoable=true")
@@ -128,7 +128,7 @@ def test_a_change_is_undone_and_done_again(browser: Any, service: LiveService, s
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")])
-def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, service: LiveService, width: int, scheme: str) -> None:
+def test_pages_are_accessible_and_not_cut_off(browser: Any, service: LiveService, width: int, scheme: str) -> None:
     page = _open_page(browser, service, viewport={"width": width, "height": 850}, color_scheme=scheme)
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))

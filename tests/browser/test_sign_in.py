@@ -45,7 +45,7 @@ def _sign_in_by_password(page: Any, address: str, place: str = "/console/account
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: LiveService, width: int, scheme: str) -> None:
+def test_a_passkey_is_created_and_signs_in(browser: Any, service: LiveService, width: int, scheme: str) -> None:
     size = {"width": width, "height": 850}
     context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", bypass_csp=False)
     page, faults = context.new_page(), []
@@ -88,7 +88,7 @@ def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: LiveServi
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_pages_keep_nobody_out(browser: Any, service: LiveService, width: int, scheme: str) -> None:
+def test_pages_are_accessible(browser: Any, service: LiveService, width: int, scheme: str) -> None:
     size = {"width": width, "height": 850}
     context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True)
     page, name = context.new_page(), f"{width}"

@@ -38,7 +38,7 @@ def unfold_all(page: Any) -> None:
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide, light", "narrow, dark"])
-def test_nothing_keeps_people_out(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
+def test_pages_are_accessible(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
     """Axe finds nothing, with everything unfolded, and nothing goes past the policy."""
     page, faults = open_page(browser, size, scheme, bypass_csp=True), []
     for path in PAGES:
@@ -65,7 +65,7 @@ def test_nothing_is_cut_off(browser: Any, address: str, size: dict[str, int]) ->
     assert not faults, faults[:12]
 
 
-def test_the_keyboard_scrolls_what_is_wide(browser: Any, address: str) -> None:
+def test_the_keyboard_scrolls_wide_content(browser: Any, address: str) -> None:
     page = open_page(browser, NARROW)
     page.goto(address + "/docs/quickstart")
     block = page.locator("pre[tabindex='0']").first
@@ -90,7 +90,7 @@ def test_search(browser: Any, address: str) -> None:
     page.context.close()
 
 
-def test_the_language_is_kept(browser: Any, address: str) -> None:
+def test_the_language_is_stored(browser: Any, address: str) -> None:
     page = open_page(browser, WIDE)
     page.goto(address + "/docs/quickstart")
     page.locator(".sd-tab-label", has_text="Python").first.click()
@@ -100,7 +100,7 @@ def test_the_language_is_kept(browser: Any, address: str) -> None:
     page.context.close()
 
 
-def test_an_address_that_there_is_not(browser: Any, address: str) -> None:
+def test_a_missing_page(browser: Any, address: str) -> None:
     page = open_page(browser, NARROW)
     assert page.goto(address + "/docs/quickstat").status == 404
     page.locator("main a", has_text="Quickstart").click()
@@ -108,7 +108,7 @@ def test_an_address_that_there_is_not(browser: Any, address: str) -> None:
     page.context.close()
 
 
-def test_without_a_script(browser: Any, address: str) -> None:
+def test_pages_work_without_scripts(browser: Any, address: str) -> None:
     """Tabs and the menu open, everything can be read."""
     page = open_page(browser, WIDE, java_script_enabled=False)
     page.goto(address + "/docs/quickstart")
@@ -121,7 +121,7 @@ def test_without_a_script(browser: Any, address: str) -> None:
     page.context.close()
 
 
-def test_old_addresses_of_operations_lead_to_the_new_ones(browser: Any, address: str) -> None:
+def test_old_addresses_of_operations_redirect_to_new_ones(browser: Any, address: str) -> None:
     page = open_page(browser, WIDE)
     page.goto(address + "/docs#webhooks.create")
     page.wait_for_url("**/docs/reference/webhooks#webhooks.create")

@@ -45,7 +45,7 @@ async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None
         assert len(groups) == 1, "an organisation's rows lie on one node"
 
 
-async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
+async def test_data_is_distributed_without_loss(plain: str) -> None:
     await fill_tables(plain)
     before = await read_tables(plain)
     await distribute_database(plain)
@@ -60,7 +60,7 @@ async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
     assert sum(node.open_jobs for node in seen.nodes) == len(before["jobs"])
 
 
-async def test_it_goes_on_where_it_was_cut_off(plain: str) -> None:
+async def test_an_interrupted_initialisation_is_resumed(plain: str) -> None:
     await fill_tables(plain)
     before = await read_tables(plain)
     async with connect_to_coordinator(plain) as found:
@@ -72,7 +72,7 @@ async def test_it_goes_on_where_it_was_cut_off(plain: str) -> None:
     assert await _read_missing(plain) == () and await read_tables(plain) == before
 
 
-async def test_again_it_does_what_is_left(plain: str) -> None:
+async def test_repeating_distributes_new_tables_only(plain: str) -> None:
     await distribute_database(plain)
     assert await migrate(plain) == [], "migrating goes on on a cluster"
     async with await connect(plain, "joinery migrate") as owner:
@@ -102,7 +102,7 @@ async def test_a_worker_is_recognised(plain: str) -> None:
             pass
 
 
-async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
+async def test_partitions_are_created_and_dropped(plain: str) -> None:
     await fill_tables(plain)
     await distribute_database(plain)
     pool = Pool(plain, size=1)
@@ -128,7 +128,7 @@ async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
     await pool.close()
 
 
-async def test_what_a_plan_keeps_no_longer_is_purged(plain: str) -> None:
+async def test_request_logs_beyond_the_retention_are_purged(plain: str) -> None:
     await fill_tables(plain)
     await distribute_database(plain)
     pool = Pool(plain, size=1)
@@ -142,7 +142,7 @@ async def test_what_a_plan_keeps_no_longer_is_purged(plain: str) -> None:
     await pool.close()
 
 
-async def test_a_backup_sees_all_of_it(plain: str) -> None:
+async def test_a_backup_contains_all_rows(plain: str) -> None:
     await fill_tables(plain)
     before = await read_tables(plain)
     await distribute_database(plain)
@@ -153,7 +153,9 @@ async def test_a_backup_sees_all_of_it(plain: str) -> None:
             assert seen.copied_row_count == len(before[table.name]), table.name
 
 
-async def test_the_command(plain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_command_line(
+    plain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("JOINERY_DATABASE_URL", plain)
     for command in (["init", "--shards", "4"], ["init"], ["status"], ["status", "--json"]):
         assert await asyncio.to_thread(main, ["cluster", *command]) == 0, capsys.readouterr().err

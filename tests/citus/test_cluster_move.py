@@ -64,9 +64,7 @@ class SourceWriters:
         self.committed += 1
 
 
-def test_nothing_is_missing_out_of_order_or_elsewhere(
-    services: ServiceProcesses, tenants: dict[str, list[Tenancy]]
-) -> None:
+def test_a_move_loses_and_reorders_no_events(services: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
     mover, *neighbours = [tenancy for there in tenants.values() for tenancy in there]
     found: dict[str, Any] = {}
     with run_receiver(services) as at:
@@ -152,7 +150,7 @@ def _check_deliveries(at: ReceiverClient, one: Any, count: int) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_stale_route_raises_and_the_next_try_is_right(services: ServiceProcesses) -> None:
+async def test_a_stale_route_raises_and_the_retry_succeeds(services: ServiceProcesses) -> None:
     tenancy = await asyncio.to_thread(services.create_organisation)
     pool, tenant = Pool(services.database_url, size=2), tenancy.tenant
     counting = "SELECT count(*) FROM jobs WHERE org = %(org)s AND livemode = %(livemode)s"
@@ -178,7 +176,7 @@ async def test_a_stale_route_raises_and_the_next_try_is_right(services: ServiceP
 
 
 @pytest.mark.asyncio
-async def test_where_it_cannot_go(services: ServiceProcesses) -> None:
+async def test_invalid_targets_are_refused(services: ServiceProcesses) -> None:
     tenancy = await asyncio.to_thread(services.create_organisation)
     home = await asyncio.to_thread(find_node, services, tenancy.tenant.org)
     async with connect_to_coordinator(services.database_url) as cluster:

@@ -54,7 +54,7 @@ def _build_record(name: str, vendor: str) -> dict[str, Any]:
     return {"product": product, "variants": [variant]}
 
 
-def test_products_are_merged_and_parted_on_every_node(tenants: dict[str, list[Tenancy]]) -> None:
+def test_products_are_merged_and_unmerged_on_every_node(tenants: dict[str, list[Tenancy]]) -> None:
     for api in (there[0].api for there in tenants.values()):
         mine = []
         for vendor in ("one", "two"):
@@ -74,7 +74,7 @@ def test_products_are_merged_and_parted_on_every_node(tenants: dict[str, list[Te
         assert sum(len(api.list_all("/v1/products", source=source)) for source in mine) == 2
 
 
-def test_it_is_exported_audited_and_looked_over(services: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
+def test_exports_audits_and_diagnosis_work(services: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
     for tenancy in (there[1] for there in tenants.values()):
         api = tenancy.api
         source = api.create_source("file", config={"currency": "usd"})
@@ -93,7 +93,7 @@ def test_it_is_exported_audited_and_looked_over(services: ServiceProcesses, tena
     assert findings["database"] == "ok"
 
 
-def test_it_comes_back_from_a_backup_and_under_another_secret(own: ServiceProcesses, tmp_path: Path) -> None:
+def test_a_backup_is_restored_under_another_secret(own: ServiceProcesses, tmp_path: Path) -> None:
     worker, api = own.start("worker"), own.start_api()
     tenancies = [own.create_organisation() for _ in range(4)]
     for tenancy in tenancies:

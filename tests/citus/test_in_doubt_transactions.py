@@ -30,7 +30,9 @@ def _read_subjects(tenancy: Tenancy) -> list[str]:
     return [event["subject"] for event in tenancy.api.get("/v1/changes", limit="1000")["data"]]
 
 
-def test_its_log_waits_and_no_other(services: ServiceProcesses, tenants: dict[str, list[Tenancy]]) -> None:
+def test_an_in_doubt_transaction_blocks_only_its_own_log(
+    services: ServiceProcesses, tenants: dict[str, list[Tenancy]]
+) -> None:
     own, neighbour = next(iter(tenants.values()))
     host, port = find_node(services, own.tenant.org).split(":")
     node = build_address(host, int(port), str(conninfo_to_dict(services.database_url)["dbname"]))

@@ -54,7 +54,7 @@ def _is_working(tenancy: Tenancy) -> bool:
     return bool(tenancy.api.call("GET", "/v1/products").status == 200)
 
 
-def test_a_dead_worker_stops_its_own_tenants_only(
+def test_a_failed_worker_affects_its_own_tenants_only(
     services: ServiceProcesses, tenants: Tenants, servers: list[ClusterServer]
 ) -> None:
     every = [one for there in tenants.values() for one in there]
@@ -83,7 +83,7 @@ def test_a_dead_worker_stops_its_own_tenants_only(
         _push_record(one, sources[one.tenant.org], "after")
 
 
-def test_without_the_coordinator_tenants_go_on(
+def test_tenants_work_without_the_coordinator(
     services: ServiceProcesses, tenants: Tenants, servers: list[ClusterServer]
 ) -> None:
     every = [one for there in tenants.values() for one in there]

@@ -24,7 +24,7 @@ def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
         yield client
 
 
-def test_a_feed_is_taken_in_read_followed_and_delivered(
+def test_a_feed_is_imported_read_followed_and_delivered(
     services: ServiceProcesses, tenants: Tenants, at: ReceiverClient
 ) -> None:
     every = [tenancy for there in tenants.values() for tenancy in there]
@@ -67,7 +67,7 @@ def read_changes(tenancy: Tenancy) -> list[dict[str, str]]:
         query["cursor"] = page["next_cursor"]
 
 
-def test_a_pushed_record_is_there(tenants: Tenants) -> None:
+def test_a_pushed_record_is_readable(tenants: Tenants) -> None:
     for there in tenants.values():
         api = there[1].api
         source = api.create_source("push", config={"currency": "usd"})

@@ -51,7 +51,7 @@ def page_address(tmp_path: Path) -> Iterator[str]:
         server.server_close()
 
 
-def test_the_client_in_a_browser(services: ServiceProcesses, page_address: str) -> None:
+def test_the_client_works_in_a_browser(services: ServiceProcesses, page_address: str) -> None:
     api: Any = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:

@@ -116,7 +116,7 @@ async def harness(folder: Path) -> AsyncIterator[ProviderHarness]:
             program.wait()
 
 
-async def test_people_come_in_and_others_do_not(harness: ProviderHarness) -> None:
+async def test_only_permitted_people_sign_in(harness: ProviderHarness) -> None:
     application = harness.application
     for _ in range(2):
         browser, page = await harness.sign_in("ada@fjord.example", "ada")

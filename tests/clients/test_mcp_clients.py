@@ -81,7 +81,7 @@ def signing_proxy(services: ServiceProcesses, agents: Path) -> Iterator[str]:
             services.stop(started)
 
 
-def test_conformance(agents: Path, signing_proxy: str) -> None:
+def test_the_server_passes_the_conformance_suite(agents: Path, signing_proxy: str) -> None:
     suite = agents / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
     listed = run(_find_node(agents), suite, "list", "--server", cwd=agents)
     scenarios = re.findall(r"^ +- ([a-z0-9-]+)", listed, re.MULTILINE)

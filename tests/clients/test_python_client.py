@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 TYPED = ("story.py", "async_story.py", "typed.py", "following.py")
 
 
-def test_it_and_its_users_are_typed_strictly(python_home: Path) -> None:
+def test_the_client_and_its_users_are_strictly_typed(python_home: Path) -> None:
     for name in TYPED:
         shutil.copy(HERE / name, python_home)
     settings = ("-m", "mypy", "--strict", "--python-version", "3.11", "--cache-dir", str(python_home / "cache"))
@@ -28,7 +28,7 @@ def test_it_and_its_users_are_typed_strictly(python_home: Path) -> None:
 
 
 @pytest.mark.parametrize("story", ["story.py", "async_story.py"])
-def test_what_an_integrator_does(
+def test_an_integration(
     services: ServiceProcesses, at: ReceiverClient, python_home: Path, tmp_path: Path, story: str
 ) -> None:
     sandbox = services.create_organisation(livemode=False)
@@ -44,14 +44,14 @@ def test_what_an_integrator_does(
     assert len({re.sub(r" \(.*", "", name) for name in called}) >= 20, called
 
 
-def test_followers_that_are_killed_miss_nothing(
+def test_killed_followers_miss_no_events(
     services: ServiceProcesses, fjord: Tenancy, python_home: Path, tmp_path: Path
 ) -> None:
     argv = (sys.executable, str(HERE / "following.py"))
     follow_across_kills(services, fjord, argv, tmp_path, PYTHONPATH=str(python_home))
 
 
-def test_what_was_delivered_is_verified(services: ServiceProcesses, at: ReceiverClient, python_home: Path) -> None:
+def test_deliveries_are_verified(services: ServiceProcesses, at: ReceiverClient, python_home: Path) -> None:
     one = create_endpoint(services.create_organisation(livemode=False).api, at, ("*",))
     one.send_test_event()
     one.wait_for_received(1)

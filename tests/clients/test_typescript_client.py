@@ -36,7 +36,7 @@ def story(node_home: Path) -> Path:
     return node_home / "story.js"
 
 
-def test_it_and_its_users_are_typed_strictly(story: Path, node_home: Path) -> None:
+def test_the_client_and_its_users_are_strictly_typed(story: Path, node_home: Path) -> None:
     """For Node.js above; here for browsers, without any types of Node.js, and with the declarations themselves checked."""
     settings = ("--strict", "--noEmit", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler",
             "--lib", "es2023,dom,dom.asynciterable", "--typeRoots", "none", "--skipLibCheck", "false", "typed.ts")  # fmt: skip
@@ -44,7 +44,7 @@ def test_it_and_its_users_are_typed_strictly(story: Path, node_home: Path) -> No
     assert story.exists()
 
 
-def test_what_an_integrator_does(services: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
+def test_an_integration(services: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
     sandbox = services.create_organisation(livemode=False)
     file = tmp_path / "prices.csv"
     file.write_bytes(build_catalogue(10))
@@ -53,15 +53,13 @@ def test_what_an_integrator_does(services: ServiceProcesses, at: ReceiverClient,
     assert len({re.sub(r" \(.*", "", name) for name in called}) >= 20, called
 
 
-def test_followers_that_are_killed_miss_nothing(
+def test_killed_followers_miss_no_events(
     services: ServiceProcesses, fjord: Tenancy, story: Path, tmp_path: Path
 ) -> None:
     follow_across_kills(services, fjord, (NODE, str(story.parent / "following.mjs")), tmp_path)
 
 
-def test_what_was_delivered_is_verified(
-    services: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path
-) -> None:
+def test_deliveries_are_verified(services: ServiceProcesses, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
     one = create_endpoint(services.create_organisation(livemode=False).api, at, ("*",))
     one.send_test_event()
     one.wait_for_received(1)
@@ -101,7 +99,7 @@ def retry_program(services: ServiceProcesses, fjord: Tenancy, story: Path) -> It
         yield RetryProgram(proxy, fjord, story.parent)
 
 
-def test_what_fails_in_passing_is_repeated_and_nothing_is_done_twice(retry_program: RetryProgram) -> None:
+def test_transient_failures_are_retried_without_double_effects(retry_program: RetryProgram) -> None:
     refusal = Fault(503, {"Retry-After": "1"})
     id = retry_program.run_step("create", faults=(Fault(late=True), Fault(), refusal))
     keys = {headers["idempotency-key"] for _, _, headers in retry_program.proxy.seen}
@@ -114,7 +112,7 @@ def test_what_fails_in_passing_is_repeated_and_nothing_is_done_twice(retry_progr
     assert len(retry_program.proxy.seen) == 4
 
 
-def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(retry_program: RetryProgram) -> None:
+def test_a_retried_change_is_not_reported_as_a_conflict(retry_program: RetryProgram) -> None:
     id = retry_program.run_step("create")
     assert retry_program.run_step("update", id, faults=(Fault(late=True),)) == [True, True, True, "Renamed"]
     assert retry_program.run_step("keyless", id, faults=(Fault(),)) == [True, True]

@@ -26,7 +26,7 @@ def test_every_service_has_a_health_check() -> None:
     assert "HEALTHCHECK" in (ROOT / "deploy" / "Dockerfile").read_text("utf-8")
 
 
-def test_services_wait_for_what_can_be_waited_for() -> None:
+def test_services_wait_for_services_with_health_checks() -> None:
     for name, one in SERVICES.items():
         for other, how in one.get("depends_on", {}).items():
             waited = how["condition"] == "service_healthy"

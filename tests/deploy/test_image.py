@@ -68,7 +68,7 @@ def test_the_context_holds_nothing_that_is_not_copied() -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_from_the_context_is_whole(tmp_path: Path) -> None:
+def test_the_wheel_from_the_context_is_complete(tmp_path: Path) -> None:
     copied = {Path(source) for source in list_copied_sources()}
     installed = build_wheel(
         {path for path in list_context(read_ignored_patterns()) if path in copied or copied & {*path.parents}}, tmp_path

@@ -60,7 +60,7 @@ def test_files_are_valid(file: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_applied_is_valid(version: str) -> None:
+def test_the_rendered_overlay_is_valid(version: str) -> None:
     for one in render_overlay():
         kubernetes_validate.validate(one, version, strict=True)
 
@@ -147,7 +147,7 @@ def test_selectors_find_pods() -> None:
             assert select_pods(one["spec"]["podSelector"]["matchLabels"])
 
 
-def test_every_deployment_outlives_a_drained_node() -> None:
+def test_every_deployment_survives_a_drained_node() -> None:
     budgets = {one["metadata"]["name"] for one in render_overlay() if one["kind"] == "PodDisruptionBudget"}
     assert budgets == {one["metadata"]["name"] for one in render_overlay() if one["kind"] == "Deployment"}
     scaled = {
@@ -159,7 +159,7 @@ def test_every_deployment_outlives_a_drained_node() -> None:
             assert one["spec"].get("replicas", 2) >= 2
 
 
-def test_metrics_scaled_by_exist() -> None:
+def test_autoscaling_metrics_exist() -> None:
     shown = (ROOT / "entrypoints" / "scheduler" / "metrics.py").read_text("utf-8")
     adapter = (FOLDER / "prometheus-adapter.yaml").read_text("utf-8")
     names = {

@@ -271,7 +271,7 @@ class LoadGenerator:
         self.outcomes[f"{method} {answer.status}"] += 1
 
 
-def test_nobody_notices_a_rolling_restart(service: ProxiedService, tenancy: Tenancy) -> None:
+def test_a_rolling_restart_causes_no_failures(service: ProxiedService, tenancy: Tenancy) -> None:
     source = tenancy.api.create_source("push", config={"currency": "usd"})
     service.send("GET", "/v1/products", **build_headers(tenancy))
     restarts = 0
@@ -283,7 +283,7 @@ def test_nobody_notices_a_rolling_restart(service: ProxiedService, tenancy: Tena
     assert {*load.outcomes} == {"GET 200", "POST 202"}, load.outcomes
 
 
-def test_an_event_comes_through_the_stream_at_once(service: ProxiedService, tenancy: Tenancy) -> None:
+def test_events_are_streamed_without_buffering(service: ProxiedService, tenancy: Tenancy) -> None:
     source = tenancy.api.create_source("push", config={"currency": "usd"})
     connection = service.open_connection()
     connection.request("GET", "/v1/stream", headers={**build_headers(tenancy), "Accept": "text/event-stream"})
@@ -327,13 +327,13 @@ def test_a_refused_body_is_answered_by_the_api(service: ProxiedService, tenancy:
     assert service.send("POST", target, body, Authorization="Bearer svc_live_nobody", **more)[0] == 401
 
 
-def test_a_long_head_passes(service: ProxiedService, tenancy: Tenancy) -> None:
+def test_large_headers_pass(service: ProxiedService, tenancy: Tenancy) -> None:
     assert (
         service.send("GET", "/v1/sources", **build_headers(tenancy), X_Padding="x" * 7000, X_More="y" * 7000)[0] == 200
     )
 
 
-def test_the_client_is_who_the_proxy_saw(service: ProxiedService, tenancy: Tenancy) -> None:
+def test_the_client_address_is_that_seen_by_the_proxy(service: ProxiedService, tenancy: Tenancy) -> None:
     target = f"/v1/sources?limit={17}"
     spoofed = {"X_Forwarded_For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
     assert service.send("GET", target, **build_headers(tenancy), **spoofed)[0] == 200
@@ -343,5 +343,5 @@ def test_the_client_is_who_the_proxy_saw(service: ProxiedService, tenancy: Tenan
     assert wait_until(seen, "the request is logged") == [(CLIENT,)]
 
 
-def test_figures_stay_inside(service: ProxiedService) -> None:
+def test_metrics_are_not_public(service: ProxiedService) -> None:
     assert service.send("GET", "/metrics")[0] in (403, 404)

@@ -58,14 +58,14 @@ async def test_refused_hosts_and_schemas_are_logged_and_counted(capsys: pytest.C
     assert all(f'route="unknown",status="{status}"' in counted for status in (400, 503))
 
 
-async def test_none_where_they_are_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_disabled_access_log_writes_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
     async with run_application(settings=create_settings(access_log=False)) as application:
         await Client(application.app, None).get("/v1/sources")
     assert '"joinery.access"' not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("target", ["", "?x", "http://[/", "http://a]/v1/status", "v1/status"])
-async def test_targets_that_are_no_path_are_refused(application: ApplicationHarness, target: str) -> None:
+async def test_targets_that_are_not_paths_are_refused(application: ApplicationHarness, target: str) -> None:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

@@ -96,7 +96,7 @@ async def test_undoing_is_an_entry_and_can_be_undone() -> None:
         assert [one["undo"]["available"] for one in await list_entries(harness.client)] == [True, False, False, False]
 
 
-async def test_what_a_later_change_depends_on_stays() -> None:
+async def test_a_change_with_later_changes_cannot_be_undone() -> None:
     async with open_source_harness() as harness:
         source = await harness.create_source()
         await harness.update_source(source, name="B")
@@ -117,7 +117,7 @@ async def test_what_a_later_change_depends_on_stays() -> None:
         assert (found["name"], found["licence_basis"]) == ("Lindgren", "own_data")
 
 
-async def test_what_cannot_be_undone_states_the_reason() -> None:
+async def test_a_refused_undo_states_the_reason() -> None:
     async with open_source_harness() as harness:
         await harness.create_source()
         refused = await undo_entry(harness.client, (await read_newest(harness.client))["id"])
@@ -134,7 +134,7 @@ async def test_what_cannot_be_undone_states_the_reason() -> None:
             assert (await harness.client.get(f"{EVENTS}?{query}")).faults == {(f"query.{query.split('=')[0]}", code)}
 
 
-async def test_credentials_come_back_and_are_never_shown() -> None:
+async def test_undo_restores_credentials_without_showing_them() -> None:
     async with open_source_harness() as harness:
         source = await harness.create_source(**API)
         place = f"/v1/sources/{source['id']}/credentials"
@@ -170,7 +170,7 @@ async def read_credentials(here: SourceHarness, source: str) -> Any:
     )
 
 
-async def test_credentials_that_a_new_address_forgot_come_back_with_the_old_one() -> None:
+async def test_undoing_a_new_address_restores_the_credentials() -> None:
     async with open_source_harness() as harness:
         source = await harness.create_source(**API)
         await harness.client.send_json(
@@ -184,7 +184,7 @@ async def test_credentials_that_a_new_address_forgot_come_back_with_the_old_one(
         assert await read_credentials(harness, source["id"]) == {"token": "t-o-k-e-n"}
 
 
-async def test_what_was_kept_sealed_is_kept_thirty_days() -> None:
+async def test_encrypted_values_are_stored_for_thirty_days() -> None:
     async with open_source_harness() as harness:
         source = await harness.create_source(**API)
         place = f"/v1/sources/{source['id']}/credentials"
@@ -197,7 +197,7 @@ async def test_what_was_kept_sealed_is_kept_thirty_days() -> None:
         assert (await undo_entry(harness.client, entry["id"])).status == 422
 
 
-async def test_an_endpoint_comes_back_under_its_id() -> None:
+async def test_a_restored_endpoint_has_its_former_id() -> None:
     async with open_source_harness() as harness:
         made = (await harness.client.post("/v1/webhook-endpoints", {**ENDPOINT, "description": "Ours"})).json()
         place = f"/v1/webhook-endpoints/{made['id']}"
@@ -217,7 +217,7 @@ async def test_an_endpoint_comes_back_under_its_id() -> None:
         assert remove_versions((await harness.client.get(place)).json()) == remove_versions(endpoint)
 
 
-async def test_an_address_comes_back() -> None:
+async def test_undo_restores_an_inbound_address() -> None:
     async with open_source_harness() as harness:
         source = await harness.create_source(kind="mail", config={"inbound": {"senders": ["a@b.example"]}})
         await harness.client.post(f"/v1/sources/{source['id']}/inbound-address/rotate")
@@ -227,7 +227,7 @@ async def test_an_address_comes_back() -> None:
         )
 
 
-async def test_undoing_takes_the_permission_of_what_is_undone() -> None:
+async def test_undo_requires_the_permission_of_the_undone_operation() -> None:
     async with open_source_harness() as harness:
         await harness.update_source(await harness.create_source(), name="Renamed")
         entry = await read_newest(harness.client)
@@ -246,7 +246,7 @@ async def test_undoing_takes_the_permission_of_what_is_undone() -> None:
         assert (await undo_entry(harness.client, entry["id"])).status == 200
 
 
-async def test_a_page_of_what_can_be_undone_goes_on() -> None:
+async def test_the_list_of_undoable_entries_is_paged() -> None:
     async with open_source_harness() as harness:
         sources = [await harness.create_source() for _ in range(9)]
         for number in range(40):

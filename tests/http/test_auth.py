@@ -29,7 +29,7 @@ async def _create_revoked_secret(application: ApplicationHarness) -> str:
     return secret
 
 
-async def test_every_401_is_alike(application: ApplicationHarness) -> None:
+async def test_all_401_responses_are_equal(application: ApplicationHarness) -> None:
     fjord = application.orgs["Fjord"]
     _, expired = await application.create_key(fjord, expires_at=application.clock.now() - timedelta(seconds=1))
     _, elsewhere = await application.create_key(fjord, networks=("192.0.2.0/24",))
@@ -66,7 +66,7 @@ async def test_a_401_explains_how_to_send_a_credential(application: ApplicationH
     assert "Authorization: Bearer <credential>" in detail and "svc_test_" in detail
 
 
-async def test_the_challenge_points_at_what_is_there(application: ApplicationHarness) -> None:
+async def test_the_challenge_names_the_resource_metadata(application: ApplicationHarness) -> None:
     challenge = (await application.build_client().get("/v1/things")).headers["www-authenticate"]
     address = challenge.partition('resource_metadata="')[2].rstrip('"')
     response = await application.build_client().get(address.removeprefix(BASE))
@@ -150,7 +150,7 @@ async def test_the_cache_is_bounded_and_loads_each_key_once() -> None:
     assert known.find_entry(b"a") is None
 
 
-async def test_failures_are_not_remembered() -> None:
+async def test_failed_lookups_are_not_cached() -> None:
     from domain.kernel.errors import Unavailable
     from entrypoints.http.credentials import TtlCache
 
@@ -167,7 +167,7 @@ async def test_failures_are_not_remembered() -> None:
     assert await known.get_or_find(b"a", find) == "x"
 
 
-async def test_revocation_acts_within_a_second(application: ApplicationHarness) -> None:
+async def test_revocation_takes_effect_within_a_second(application: ApplicationHarness) -> None:
     import asyncio
 
     from tests.http.application import OPERATOR
@@ -181,7 +181,7 @@ async def test_revocation_acts_within_a_second(application: ApplicationHarness) 
     assert (await client.get("/v1/things")).status == 401
 
 
-async def test_expiry_acts_at_once(application: ApplicationHarness) -> None:
+async def test_expiry_takes_effect_immediately(application: ApplicationHarness) -> None:
     client = await application.create_client(expires_at=application.clock.now() + timedelta(seconds=10))
     assert (await client.get("/v1/things")).status == 200
     application.clock.advance(timedelta(seconds=10))
@@ -202,7 +202,7 @@ async def test_keys(application: ApplicationHarness) -> None:
         await application.create_key(application.orgs["Fjord"], scopes=frozenset({"nonsense:read"}))
 
 
-async def test_a_key_never_holds_more_than_its_role(application: ApplicationHarness) -> None:
+async def test_a_key_has_at_most_the_scopes_of_its_role(application: ApplicationHarness) -> None:
     viewer = await application.create_client(role="viewer")
     assert (await viewer.get("/v1/things")).status == 200
     assert (await viewer.post("/v1/things", {"name": "oak"})).code == "permission_denied"
@@ -237,7 +237,7 @@ async def test_a_token_chooses_its_mode(application: ApplicationHarness) -> None
     assert (await client.get(f"/v1/things/{thing.id}", service_mode="test")).status == 200
 
 
-async def test_the_mode_is_read_only_after_the_credential(application: ApplicationHarness) -> None:
+async def test_the_mode_is_read_after_the_credential(application: ApplicationHarness) -> None:
     assert (await application.build_client("nonsense").get("/v1/things", service_mode="nonsense")).status == 401
 
 
@@ -255,7 +255,7 @@ async def test_versions(application: ApplicationHarness) -> None:
     assert (await other.get("/v1/things")).headers["service-version"] == "2026-10-04"
 
 
-async def test_who_scope_feature(application: ApplicationHarness) -> None:
+async def test_caller_kind_precedes_scope_and_feature(application: ApplicationHarness) -> None:
     key, secret = await application.create_key(application.orgs["Fjord"])
     client = Client(application.app, secret)
     for path in ("owner", "person", "session"):
@@ -272,7 +272,7 @@ async def test_who_scope_feature(application: ApplicationHarness) -> None:
     assert (await Client(application.app, admin[1]).post("/v1/owner")).status == 403
 
 
-async def test_feature_follows_scope(application: ApplicationHarness) -> None:
+async def test_scope_precedes_feature(application: ApplicationHarness) -> None:
     assert (await (await application.create_client(scopes=frozenset())).post("/v1/bulk")).code == "permission_denied"
     assert (await (await application.create_client()).post("/v1/bulk")).code == "feature_unavailable"
     assert (await (await application.create_client("Elm")).post("/v1/bulk")).status == 200
@@ -283,7 +283,7 @@ def _generate_secrets(count: int) -> list[str]:
     return [generate_api_key(True, False) for _ in range(count)]
 
 
-async def test_guessed_keys_are_looked_up_together(application: ApplicationHarness) -> None:
+async def test_unknown_keys_are_looked_up_in_batches(application: ApplicationHarness) -> None:
     """Three hundred at once cost a few statements, and everybody else goes on meanwhile."""
     known, statements = await application.create_client(), application.credentials.lookups
     assert (await known.get("/v1/things")).status == 200
@@ -293,7 +293,7 @@ async def test_guessed_keys_are_looked_up_together(application: ApplicationHarne
     assert application.credentials.lookups - statements <= 6
 
 
-async def test_a_key_just_made_works_while_others_are_guessed(application: ApplicationHarness) -> None:
+async def test_a_new_key_works_while_others_are_guessed(application: ApplicationHarness) -> None:
     async def guess() -> None:
         for text in _generate_secrets(400):
             assert (await Client(application.app, text).get("/v1/things")).status == 401
@@ -306,7 +306,7 @@ async def test_a_key_just_made_works_while_others_are_guessed(application: Appli
     await asyncio.gather(*guessing, return_exceptions=True)
 
 
-async def test_guesses_one_after_the_other_have_a_pace() -> None:
+async def test_sequential_guesses_are_limited() -> None:
     lookups: list[int] = []
 
     async def find(digest: bytes) -> None:

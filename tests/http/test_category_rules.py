@@ -76,7 +76,7 @@ async def test_paths_with_suggestions(harness: SourceHarness) -> None:
     }
 
 
-async def test_rules_are_kept_and_a_run_is_queued(harness: SourceHarness) -> None:
+async def test_rules_are_stored_and_a_run_is_queued(harness: SourceHarness) -> None:
     source = await _create_source(harness)
     response = await _start_run(
         harness, source, _build_rule(CHAIRS, "Furniture", "Odd"), _build_rule(SOFAS, "Nobody has this")
@@ -159,7 +159,7 @@ async def test_rules_wait_for_the_end_of_a_run_of_any_stream(harness: SourceHarn
     )
 
 
-async def test_a_dry_run_keeps_nothing(harness: SourceHarness) -> None:
+async def test_a_dry_run_stores_nothing(harness: SourceHarness) -> None:
     source = await _create_source(harness)
     response = await _start_run(harness, source, _build_rule(CHAIRS, "Furniture"), service_dry_run="true")
     assert response["categories"][0]["rule"]["id"] == CHAIRS

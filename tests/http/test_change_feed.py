@@ -68,7 +68,7 @@ async def test_a_page_fits_its_schema(client: Client, log: EventWriter) -> None:
     assert page["data"][0]["tenant_id"] == log.tenant.org and page["data"][0]["livemode"] is True
 
 
-async def test_walking_page_by_page_meets_every_event_once_in_order(client: Client, log: EventWriter) -> None:
+async def test_pages_contain_every_event_once_in_order(client: Client, log: EventWriter) -> None:
     written = await log.write(25)
     seen, cursor, caught_up = [], "", False
     while not caught_up:
@@ -81,14 +81,14 @@ async def test_walking_page_by_page_meets_every_event_once_in_order(client: Clie
     assert read_ids(await client.get("/v1/changes?limit=10" + cursor)) == written
 
 
-async def test_an_empty_log_is_caught_up_and_gives_a_cursor(client: Client, log: EventWriter) -> None:
+async def test_an_empty_log_is_caught_up_and_has_a_cursor(client: Client, log: EventWriter) -> None:
     page = (await client.get("/v1/changes")).json()
     assert (page["data"], page["caught_up"]) == ([], True)
     written = await log.write()
     assert read_ids(await client.get(f"/v1/changes?cursor={page['next_cursor']}")) == written
 
 
-async def test_now_is_behind_the_newest(client: Client, log: EventWriter) -> None:
+async def test_the_cursor_now_follows_the_newest_event(client: Client, log: EventWriter) -> None:
     await log.write(3)
     page = (await client.get("/v1/changes?cursor=now")).json()
     assert (page["data"], page["caught_up"]) == ([], True)
@@ -96,7 +96,7 @@ async def test_now_is_behind_the_newest(client: Client, log: EventWriter) -> Non
     assert read_ids(await client.get(f"/v1/changes?cursor={page['next_cursor']}")) == written
 
 
-async def test_one_cursor_serves_whatever_the_filters(client: Client, log: EventWriter) -> None:
+async def test_a_cursor_is_valid_with_all_filters(client: Client, log: EventWriter) -> None:
     await log.write()
     cursor = (await client.get("/v1/changes?types=offer.changed")).json()["next_cursor"]
     assert cursor == (await client.get("/v1/changes")).json()["next_cursor"]
@@ -148,13 +148,13 @@ async def test_webhook_only_events_are_not_on_the_feed(client: Client, log: Even
         ("starting_after=x", ("query.starting_after", "unknown_field")),
     ],
 )
-async def test_wrong_parameters(client: Client, query: str, fault: tuple[str, str]) -> None:
+async def test_invalid_parameters_are_refused(client: Client, query: str, fault: tuple[str, str]) -> None:
     response = await client.get(f"/v1/changes?{query}")
     assert (response.status, response.code) == (400, "invalid_request")
     assert fault in response.faults
 
 
-async def test_cursors_do_not_travel_between_tenants(application: ApplicationHarness, client: Client) -> None:
+async def test_cursors_of_other_tenants_are_refused(application: ApplicationHarness, client: Client) -> None:
     cursor = (await client.get("/v1/changes")).json()["next_cursor"]
     for outsider in (await application.create_client("Oak"), await application.create_client(livemode=False)):
         for target in (f"/v1/changes?cursor={cursor}", f"/v1/changes?cursor={cursor}&wait=1"):
@@ -173,7 +173,7 @@ async def test_no_tenant_receives_events_of_another(
     assert read_ids(await client.get("/v1/changes/recent")) == written[::-1]
 
 
-async def test_a_cursor_older_than_what_is_kept(
+async def test_a_cursor_below_the_low_watermark_expires(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
@@ -194,7 +194,7 @@ async def _is_expired(client: Client, cursor: str) -> bool:
     return responses[0].status == 410 and {response.code for response in responses} == {"cursor_expired"}
 
 
-async def test_a_cursor_of_a_log_that_went_back_in_time(
+async def test_cursors_expire_when_the_log_is_restored(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     """What it lost, what it has told anew since, and whatever was told before somebody noticed."""
@@ -211,7 +211,7 @@ async def test_a_cursor_of_a_log_that_went_back_in_time(
     assert len(fresh["data"]) == 7 and not await _is_expired(client, fresh["next_cursor"])
 
 
-async def test_a_cursor_that_holds_a_position_alone_goes_on(
+async def test_a_cursor_with_only_a_position_remains_valid(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     """As the first ones did."""
@@ -222,7 +222,7 @@ async def test_a_cursor_that_holds_a_position_alone_goes_on(
     assert read_ids(await client.get(f"/v1/changes?cursor={response.json()['next_cursor']}")) == []
 
 
-async def test_licensed_events_are_paged_with_ones_own(
+async def test_licensed_events_are_paged_with_own_events(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     oak, catalogue = EventWriter(application, "Oak"), new_id("cat")
@@ -257,7 +257,7 @@ async def test_conditional(client: Client, log: EventWriter) -> None:
     assert (await client.send("HEAD", "/v1/changes")).body == b""
 
 
-async def test_waiting_is_over_as_soon_as_there_is_anything(client: Client, log: EventWriter) -> None:
+async def test_a_long_poll_ends_with_the_first_event(client: Client, log: EventWriter) -> None:
     cursor = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     waiting = asyncio.create_task(client.get(f"/v1/changes?cursor={cursor}&wait=30"))
     await asyncio.sleep(0.1)
@@ -268,7 +268,7 @@ async def test_waiting_is_over_as_soon_as_there_is_anything(client: Client, log:
     assert read_ids(await client.get(f"/v1/changes?cursor={response.json()['next_cursor']}")) == []
 
 
-async def test_waiting_moves_the_cursor_past_events_that_the_filter_excludes(
+async def test_a_long_poll_advances_the_cursor_past_filtered_events(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     cursor = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
@@ -285,7 +285,7 @@ async def test_waiting_moves_the_cursor_past_events_that_the_filter_excludes(
     )
 
 
-async def test_waiting_requests_shed_no_other(
+async def test_long_polls_cause_no_load_shedding(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     pressure = application.app.asgi_app._pipeline.pressure
@@ -299,7 +299,7 @@ async def test_waiting_requests_shed_no_other(
     assert pressure.in_flight == 0
 
 
-async def test_stopping_answers_waiting_requests_at_once(application: ApplicationHarness, client: Client) -> None:
+async def test_shutdown_ends_long_polls_immediately(application: ApplicationHarness, client: Client) -> None:
     waiting = asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30"))
     await asyncio.sleep(0.1)
     application.app.asgi_app._pipeline.services["changes"].changes.tailer.close()

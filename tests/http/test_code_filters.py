@@ -58,7 +58,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[LookupHarness]:
 
 
 @pytest.mark.parametrize("path", ["/v1/products", "/v1/offers"])
-async def test_codes(harness: LookupHarness, path: str) -> None:
+async def test_lists_are_filtered_by_codes(harness: LookupHarness, path: str) -> None:
     queries = {
         ("sku", "AB-1"): ["P0"],
         ("sku", "ab-1"): [],
@@ -85,12 +85,12 @@ async def test_codes(harness: LookupHarness, path: str) -> None:
         assert await harness.find_keys(path, **{name: value}) == expected, (name, value)
 
 
-async def test_commas_mean_the_same_however_a_client_encodes_them(harness: LookupHarness) -> None:
+async def test_commas_have_the_same_meaning_in_all_encodings(harness: LookupHarness) -> None:
     for query in ("sku=AB-1,ab%201", "sku=AB-1%2Cab+1", f"sku={quote('AB-1,ab 1', safe='')}"):
         assert len((await harness.client.get(f"/v1/products?{query}")).json()["data"]) == 2
 
 
-async def test_together_with_each_other_and_other_filters(harness: LookupHarness) -> None:
+async def test_code_filters_combine_with_other_filters(harness: LookupHarness) -> None:
     every = ",".join(sku.replace("\\", "\\\\").replace(",", "\\,") for sku in SKUS)
     for path in ("/v1/products", "/v1/offers"):
         assert await harness.find_keys(path, sku=every, mpn="M0") == ["P4", "P2", "P0"]
@@ -103,7 +103,7 @@ async def test_together_with_each_other_and_other_filters(harness: LookupHarness
     assert await harness.find_keys("/v1/products", q="oak", sku="AB-1,ab 1", brand="lindgren") == ["P1", "P0"]
 
 
-async def test_pages(harness: LookupHarness) -> None:
+async def test_filtered_lists_are_paged(harness: LookupHarness) -> None:
     query = {"mpn": "M0,M1", "limit": "2"}
     found: list[str] = []
     while True:
@@ -118,7 +118,7 @@ async def test_pages(harness: LookupHarness) -> None:
     assert refused.faults == {("query.starting_after", "invalid_cursor")}
 
 
-async def test_from_an_id_of_an_event_to_all_around_it(harness: LookupHarness) -> None:
+async def test_ids_of_events_find_product_and_offer(harness: LookupHarness) -> None:
     offer, product = harness.offers["ab 1"], harness.products["ab 1"]
     for query in ({"offer": offer.id}, {"variant": offer.variant}, {"id": product.id}):
         assert await harness.find_keys("/v1/products", **query) == ["P1"]
@@ -133,7 +133,7 @@ async def test_from_an_id_of_an_event_to_all_around_it(harness: LookupHarness) -
     assert len(repeated.json()["data"]) == 2
 
 
-async def test_what_is_no_list_of_values(harness: LookupHarness) -> None:
+async def test_invalid_lists_of_values_are_refused(harness: LookupHarness) -> None:
     hundred = ",".join(f"S{number}" for number in range(100))
     assert await harness.find_keys("/v1/products", sku=hundred) == []
     for query, code in {

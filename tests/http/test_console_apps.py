@@ -37,7 +37,7 @@ async def _create_app(browser: ConsoleBrowser, **fields: str) -> tuple[BrowserPa
     return page, id_[1] if id_ else "", secret[0] if secret else ""
 
 
-async def test_an_app_is_made_changed_and_deleted(application: ApplicationHarness) -> None:
+async def test_an_app_is_created_changed_and_deleted(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="admin")
     assert "No apps yet" in (await browser.get(APPS)).text
     page, id_, secret = await _create_app(browser)
@@ -75,7 +75,7 @@ async def test_public_and_machine_apps(application: ApplicationHarness) -> None:
     assert page.status == 400 and not none
 
 
-async def test_only_managers_make_apps(application: ApplicationHarness) -> None:
+async def test_only_managers_create_apps(application: ApplicationHarness) -> None:
     _, id_, _ = await _create_app(await application.open_browser())
     developer = await application.open_browser(role="developer")
     assert id_ in (await developer.get(APPS)).text and f"{APPS}/new" not in (await developer.get(APPS)).text

@@ -48,7 +48,7 @@ def _insert_key(application: ApplicationHarness, name: str, *, livemode: bool = 
     return str(application.database.fetch_rows(statement, application.orgs["Fjord"].id, livemode, name)[0].id)
 
 
-async def test_only_who_makes_keys_sees_them(application: ApplicationHarness) -> None:
+async def test_keys_are_visible_only_to_roles_that_create_them(application: ApplicationHarness) -> None:
     for role, status in (("owner", 200), ("admin", 200), ("developer", 200), ("editor", 403), ("viewer", 403)):
         browser = await application.open_browser(role=role)
         assert (await browser.get(f"{HERE}/keys")).status == status, role
@@ -93,7 +93,7 @@ async def test_a_key_is_created_as_requested(application: ApplicationHarness) ->
     assert page.status == 409 and "exists" in page.text and not none
 
 
-async def test_a_key_is_revoked_after_a_question(application: ApplicationHarness) -> None:
+async def test_a_key_is_revoked_after_confirmation(application: ApplicationHarness) -> None:
     browser = await application.open_browser()
     _, secret = await _create_key(browser)
     place = f"{HERE}/keys/{_insert_key(application, 'Sync')}/revoke"
@@ -113,7 +113,7 @@ async def test_a_key_is_revoked_after_a_question(application: ApplicationHarness
     assert (await browser.submit(question, place)).status == 404
 
 
-async def test_a_key_needs_a_proof_that_is_not_old(application: ApplicationHarness) -> None:
+async def test_creating_a_key_requires_recent_authentication(application: ApplicationHarness) -> None:
     browser = await application.open_browser()
     form = await browser.get(f"{HERE}/keys/new")
     application.clock.advance(timedelta(minutes=16))
@@ -122,7 +122,7 @@ async def test_a_key_needs_a_proof_that_is_not_old(application: ApplicationHarne
     assert "No keys yet" in (await browser.get(f"{HERE}/keys")).text
 
 
-async def test_lists_go_on_by_cursor(application: ApplicationHarness) -> None:
+async def test_lists_are_paged_by_cursor(application: ApplicationHarness) -> None:
     browser = await application.open_browser()
     for _n in range(23):
         await application.create_key(application.orgs["Fjord"])
@@ -146,7 +146,7 @@ async def _create_endpoint(browser: ConsoleBrowser, **fields: str) -> tuple[Brow
     return page, found[1] if found else ""
 
 
-async def test_an_endpoint_is_made_changed_and_deleted(application: ApplicationHarness) -> None:
+async def test_an_endpoint_is_created_changed_and_deleted(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="developer")
     assert "No endpoints yet" in (await browser.get(f"{HERE}/webhooks")).text
     page, _ = await _create_endpoint(browser, url="http://10.0.0.1/hooks")
@@ -254,7 +254,7 @@ async def test_events_are_listed_by_type(application: ApplicationHarness) -> Non
     assert "notice bad" in wrong.text and "data-events" not in wrong.text and "<img" not in wrong.text
 
 
-async def test_events_come_live_until_the_session_ends(
+async def test_events_are_shown_live_until_the_session_ends(
     application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "HEARTBEAT_SECONDS", 0.5)
@@ -271,7 +271,7 @@ async def test_events_come_live_until_the_session_ends(
     assert stream.text.endswith("event: end\ndata: reload\n\n")
 
 
-async def test_every_operation_has_its_page(application: ApplicationHarness) -> None:
+async def test_every_operation_has_a_page(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="viewer")
     listed = await browser.get(f"{HERE}/reference")
     for row in OPERATIONS:
@@ -284,7 +284,7 @@ async def test_every_operation_has_its_page(application: ApplicationHarness) -> 
     assert (await browser.get(f"{HERE}/reference/nothing.at_all")).status == 404
 
 
-async def test_an_operation_is_tried_in_test_mode_as_oneself(application: ApplicationHarness) -> None:
+async def test_an_operation_is_sent_in_test_mode_as_the_person(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="developer")
     place = f"{HERE}/reference/webhooks.create"
     form = await browser.get(place)
@@ -305,7 +305,7 @@ async def test_an_operation_is_tried_in_test_mode_as_oneself(application: Applic
     assert (await browser.post(place, **fields)).status == 403
 
 
-async def test_a_role_is_refused_where_it_would_be(application: ApplicationHarness) -> None:
+async def test_operations_are_refused_by_role(application: ApplicationHarness) -> None:
     viewer = await application.open_browser(role="viewer")
     place = f"{HERE}/reference/sources.create"
     form = await viewer.get(place)

@@ -34,7 +34,7 @@ async def _send(browser: ConsoleBrowser, target: str, **fields: str) -> BrowserP
     return await browser.submit(await browser.get("/console/account"), target, **fields)
 
 
-async def test_invalid_numbers_are_no_server_error() -> None:
+async def test_invalid_numbers_cause_no_server_error() -> None:
     async with open_source_harness() as harness:
         await _try_numbers(await harness.application.open_browser(role="owner"))
 
@@ -68,7 +68,7 @@ async def test_a_numeric_setting_is_parsed_or_kept_as_text() -> None:
         assert read_settings_form(schema, FormData([("config.page_size", text)]), {}) == {"page_size": value}
 
 
-async def test_the_last_day_there_is_has_no_day_after(application: ApplicationHarness) -> None:
+async def test_the_latest_possible_date_is_accepted(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="owner")
     for place in ("/console/organisation/audit?until=9999-12-31", "/console/organisation/audit?since=0001-01-01"):
         assert (await browser.get(place)).status < 500
@@ -82,7 +82,7 @@ async def test_a_key_without_expiry_is_requested_explicitly(application: Applica
         assert sent.status not in (201, 500), text[:5]
 
 
-async def test_an_unknown_passkey_is_no_server_error(application: ApplicationHarness) -> None:
+async def test_an_unknown_passkey_causes_no_server_error(application: ApplicationHarness) -> None:
     anonymous = ConsoleBrowser(application.app)
     page = await anonymous.get("/console/sign-in")
     async with asyncio.timeout(20):
@@ -103,7 +103,7 @@ def _targets() -> list[tuple[str, str, ConsolePage]]:
     return found
 
 
-async def test_every_form_needs_its_token_and_its_place(application: ApplicationHarness) -> None:
+async def test_every_form_requires_its_token_and_origin(application: ApplicationHarness) -> None:
     browser, other = await application.open_browser(role="owner"), await application.open_browser("Oak", role="owner")
     foreign = await other.get("/console/account")
     own = await browser.get("/console/account")
@@ -122,7 +122,7 @@ async def test_every_form_needs_its_token_and_its_place(application: Application
             assert (await ConsoleBrowser(application.app).post(target)).status == 303, target
 
 
-async def test_no_page_does_what_the_role_may_not(application: ApplicationHarness) -> None:
+async def test_no_page_exceeds_the_permissions_of_the_role(application: ApplicationHarness) -> None:
     for role in ("viewer", "billing"):
         browser = await application.open_browser(role=role)
         own = await browser.get("/console/account")
@@ -156,7 +156,7 @@ async def test_no_page_fails_for_an_unknown_id(application: ApplicationHarness) 
         assert found.status in (303, 400, 404, 422), (method, target, found.status)
 
 
-async def test_ids_put_nothing_into_headers_and_lead_nowhere_else(application: ApplicationHarness) -> None:
+async def test_ids_cannot_inject_headers_or_redirects(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="owner")
     own = await browser.get("/console/account")
     for text in ("x\r\nSet-Cookie: a=b", "..", "?x=1", "#", "%2e%2e", "\\evil.test", '"><svg onload=x>'):

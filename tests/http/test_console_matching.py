@@ -60,7 +60,7 @@ async def harness() -> AsyncIterator[MatchingConsole]:
         )
 
 
-async def test_pairs_are_reviewed_one_after_the_other_and_undone(harness: MatchingConsole) -> None:
+async def test_pairs_are_reviewed_in_order_and_undone(harness: MatchingConsole) -> None:
     owner, (first, second, third) = harness.owner, harness.pairs
     start = await owner.get("/console/matching/review")
     assert start.header("location") == f"/console/matching/pairs/{first.id}"
@@ -99,7 +99,7 @@ async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(harn
     assert list(left) == [("Oak bench", False), ("red", True)] and list(right) == [("oak bench", False), ("blue", True)]
 
 
-async def test_a_merge_shows_what_undoing_it_would_do(harness: MatchingConsole) -> None:
+async def test_a_merge_shows_the_effects_of_its_undo(harness: MatchingConsole) -> None:
     owner = harness.owner
     page = await owner.get(f"/console/matching/pairs/{harness.pairs[0].id}")
     await owner.submit(page, f"/console/matching/pairs/{harness.pairs[0].id}/merge")
@@ -115,7 +115,7 @@ async def test_a_merge_shows_what_undoing_it_would_do(harness: MatchingConsole) 
     assert (await owner.submit(done, f"/console/merges/{merges[0]['id']}/undo")).status == 409
 
 
-async def test_others_see_nothing_and_viewers_decide_nothing(harness: MatchingConsole) -> None:
+async def test_pairs_are_hidden_from_others_and_read_only_for_viewers(harness: MatchingConsole) -> None:
     pair = harness.pairs[0]
     other, viewer = await harness.application.open_browser("Oak"), await harness.application.open_browser(role="viewer")
     assert (await other.get(f"/console/matching/pairs/{pair.id}")).status == 404
@@ -133,7 +133,7 @@ async def test_others_see_nothing_and_viewers_decide_nothing(harness: MatchingCo
     )
 
 
-async def test_the_judge_is_set(harness: MatchingConsole) -> None:
+async def test_the_judge_settings_are_changed(harness: MatchingConsole) -> None:
     owner = harness.owner
     form = await owner.get("/console/judge")
     assert "No language model is configured" in form.text

@@ -62,7 +62,7 @@ async def test_members_are_shown_to_all_and_changed_by_managers(application: App
     assert (await (await application.open_browser(role="billing")).get(MEMBERS)).status == 200
 
 
-async def test_who_is_removed_or_leaves_may_do_nothing_more(application: ApplicationHarness) -> None:
+async def test_former_members_have_no_access(application: ApplicationHarness) -> None:
     owner, editor = await application.open_browser(), await application.open_browser(role="editor")
     place = f"{MEMBERS}/{editor.user.id}/remove"
     question = await owner.get(place)
@@ -84,7 +84,7 @@ async def _wait_for_cache() -> None:
     await asyncio.sleep(0.6)
 
 
-async def test_a_newcomer_sets_up_an_account_and_is_in(application: ApplicationHarness) -> None:
+async def test_an_invited_person_creates_an_account_and_joins(application: ApplicationHarness) -> None:
     owner = await application.open_browser(person="Ada")
     place = await _invite(application, owner, "bo@oak.test")
     assert (
@@ -107,7 +107,7 @@ async def test_a_newcomer_sets_up_an_account_and_is_in(application: ApplicationH
     assert "bo@oak.test" in (await owner.get(MEMBERS)).text
 
 
-async def test_an_account_is_signed_in_to_and_then_joins(application: ApplicationHarness) -> None:
+async def test_an_invited_person_signs_in_and_joins(application: ApplicationHarness) -> None:
     owner, oak = await application.open_browser(), await application.open_browser("Oak")
     place = await _invite(application, owner, oak.user.email.upper(), "admin")
     signed_out = ConsoleBrowser(application.app)

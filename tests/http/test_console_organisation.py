@@ -52,7 +52,7 @@ async def test_the_audit_log_shows_actors_and_undoes_actions(application: Applic
     assert (await browser.get(f"{AUDIT}/aud_unknown/undo")).status == 404
 
 
-async def test_who_may_not_read_or_undo_does_not(application: ApplicationHarness) -> None:
+async def test_the_audit_log_requires_permission(application: ApplicationHarness) -> None:
     viewer, editor, other = (
         await application.open_browser(role="viewer"),
         await application.open_browser(role="editor"),
@@ -130,7 +130,7 @@ async def test_differences_are_listed_field_by_field() -> None:
     ]
 
 
-async def test_bars_show_whatever_is_more_than_nothing(application: ApplicationHarness) -> None:
+async def test_bars_show_all_non_zero_values(application: ApplicationHarness) -> None:
     today = application.clock.now().date()
     days = [(today + timedelta(days=n), value) for n, value in enumerate((0, 1, 100_000))]
     drawn = get_environment().globals["day_bars"](days, "Use", str)

@@ -116,7 +116,7 @@ async def test_the_first_page_shows_what_needs_attention(application: Applicatio
     assert ": Degraded" not in viewer and "Changed offers" not in viewer
 
 
-async def test_an_empty_organisation_is_led_to_its_first_source(application: ApplicationHarness) -> None:
+async def test_an_empty_organisation_is_guided_to_its_first_source(application: ApplicationHarness) -> None:
     assert 'href="/console/sources/new"' in (await (await application.open_browser()).get("/console")).text
     assert (
         'href="/console/sources/new"'
@@ -170,7 +170,7 @@ async def test_a_product_shows_its_offers_and_their_history(application: Applica
     assert (await (await application.open_browser(role="billing")).get(place)).status == 403
 
 
-async def test_a_stored_picture_is_shown_from_here() -> None:
+async def test_a_stored_image_is_served_by_the_console() -> None:
     async with open_source_harness() as at:
         product = builders.product(
             "src_" + "0" * 22,
@@ -194,7 +194,7 @@ async def test_a_stored_picture_is_shown_from_here() -> None:
         assert (await (await at.application.open_browser("Oak")).get(f"/console/pictures/{image.id}")).status == 404
 
 
-async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent() -> None:
+async def test_the_source_row_of_a_product_is_shown() -> None:
     async with open_source_harness() as at:
         made = await at.create_source(kind="file", name="Price list", config={"currency": "eur", "format": "csv"})
         product = builders.product(made["id"], made["catalogue"], "SOFA-1", data={"title": "Sofa"})

@@ -78,7 +78,7 @@ async def test_every_page_has_its_headers_and_nothing_inline(application: Applic
             assert 'name="csrf"' in form and 'name="submission_id"' in form, form
 
 
-async def test_a_form_needs_its_sessions_token_and_our_own_page(application: ApplicationHarness) -> None:
+async def test_a_form_requires_its_sessions_token_and_origin(application: ApplicationHarness) -> None:
     browser, other = await application.open_browser(), await application.open_browser("Oak")
     page, foreign = await browser.get("/console"), await other.get("/console")
     assert (await browser.post("/console/theme", theme="dark")).status == 403
@@ -103,7 +103,7 @@ async def test_a_form_is_not_read_before_its_sender_is_known(application: Applic
     assert found.status == 303 and found.header("location") == "/console/sign-in"
 
 
-async def test_signing_out_ends_the_session_here_and_there(application: ApplicationHarness) -> None:
+async def test_signing_out_ends_the_session_on_browser_and_server(application: ApplicationHarness) -> None:
     browser = await application.open_browser()
     old = browser.cookies[COOKIE]
     gone = await browser.submit(await browser.get("/console"), "/console/sign-out")
@@ -164,7 +164,7 @@ async def test_a_missing_page_has_a_404_page(application: ApplicationHarness) ->
     assert (await browser.send("HEAD", "/console", b"", {})).body == b""
 
 
-async def test_files_are_kept_for_ever_and_packed(application: ApplicationHarness) -> None:
+async def test_static_files_are_cached_and_compressed(application: ApplicationHarness) -> None:
     page = await (await application.open_browser()).get("/console")
     [style] = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
     found = await ConsoleBrowser(application.app).get(style, accept_encoding="gzip")
@@ -182,7 +182,7 @@ async def test_files_are_kept_for_ever_and_packed(application: ApplicationHarnes
         assert (await ConsoleBrowser(application.app).get(name)).status == 200
 
 
-async def test_one_is_led_to_our_own_pages_only() -> None:
+async def test_redirects_lead_to_own_pages_only() -> None:
     for bad in (
         "https://evil.test/",
         "//evil.test",
@@ -214,7 +214,7 @@ async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(application: 
     assert "You are signed out." not in (await browser.follow(gone)).text
 
 
-async def test_the_choice_of_looks_is_kept(application: ApplicationHarness) -> None:
+async def test_the_theme_is_stored(application: ApplicationHarness) -> None:
     browser = await application.open_browser()
     assert "data-theme" not in (await browser.get("/console")).text.partition("<body")[0]
     dark = await browser.follow(await browser.submit(await browser.get("/console"), "/console/theme", theme="dark"))
@@ -237,7 +237,7 @@ def _create_receive(*parts: bytes) -> ConsoleRequest:
 HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xabn\r\n--edge\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\nContent-Type: text/csv\r\n\r\n'
 
 
-async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
+async def test_a_form_with_files_is_limited() -> None:
     body = b"sku,price\r\n" * 300_000
     values, files = await _create_receive(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").read_form(
         8 << 20
@@ -286,7 +286,7 @@ async def test_an_anonymous_body_is_limited(application: ApplicationHarness) -> 
     assert (await anonymous.submit(page, "/console/sign-in", email="a@b.test", password="x" * 40_000)).status == 413
 
 
-async def test_nul_is_no_server_error(application: ApplicationHarness) -> None:
+async def test_nul_characters_cause_no_server_error(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="owner")
     for place in ("/console/catalogue?brand=%00&status=%00", "/console/organisation/members?cursor=%00"):
         assert (await browser.get(place)).status < 500, place
@@ -294,7 +294,7 @@ async def test_nul_is_no_server_error(application: ApplicationHarness) -> None:
     assert (await browser.send("GET", "/console/developers/keys/\0/revoke", b"", {})).status == 404
 
 
-async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(application: ApplicationHarness) -> None:
+async def test_an_interrupted_upload_leaves_no_file(application: ApplicationHarness) -> None:
     browser = await application.open_browser("Elm")
     console = Console(application.dependencies, Pipeline(application.dependencies, OperationTable(AREAS)), PAGES)
     pieces, before = [HEAD, *[b"x" * 500_000] * 6], _list_unlinked_files()
@@ -332,7 +332,7 @@ def _list_unlinked_files() -> list[str]:
     return sorted(one for one in found if one.startswith(tempfile.gettempdir()) and one.endswith("(deleted)"))
 
 
-async def test_streams_are_begun_by_get_alone_and_few_to_a_session(application: ApplicationHarness) -> None:
+async def test_streams_require_get_and_are_limited_per_session(application: ApplicationHarness) -> None:
     browser, place = await application.open_browser("Elm"), "/console/developers/events/stream/all"
     async with asyncio.timeout(5):
         assert (await browser.send("HEAD", place, b"", {})).body == b""

@@ -66,7 +66,7 @@ async def _read_mail(application: ApplicationHarness) -> list[str]:
     return [outgoing.decrypt_text(one) for one in await outgoing.list_latest()]
 
 
-async def test_one_signs_in_and_is_led_back(application: ApplicationHarness, ingrid: User) -> None:
+async def test_signing_in_returns_to_the_requested_page(application: ApplicationHarness, ingrid: User) -> None:
     browser = ConsoleBrowser(application.app)
     redirect = await browser.get("/console/account")
     page = await browser.follow(redirect)
@@ -92,7 +92,7 @@ async def test_no_session_survives_a_sign_in(application: ApplicationHarness, in
     assert await application.sessions.find(first) is None
 
 
-async def test_wrong_and_unknown_read_alike_and_lead_nowhere_else(
+async def test_wrong_and_unknown_credentials_get_the_same_response(
     application: ApplicationHarness, ingrid: User
 ) -> None:
     seen = []
@@ -112,7 +112,7 @@ async def test_too_many_attempts_are_reported_with_the_alternative(
     assert page.status == 429 and int(page.header("retry-after") or 0) > 0 and "passkey" in page.text
 
 
-async def test_a_form_of_another_site_signs_nobody_in(application: ApplicationHarness, ingrid: User) -> None:
+async def test_forms_of_other_sites_cannot_sign_in(application: ApplicationHarness, ingrid: User) -> None:
     browser = ConsoleBrowser(application.app)
     form = await browser.get("/console/sign-in")
     fields = {"email": ingrid.email, "password": PASSWORD}
@@ -138,9 +138,7 @@ async def _enrol_codes(application: ApplicationHarness, browser: ConsoleBrowser)
     return app, codes
 
 
-async def test_one_time_codes_from_enrolment_to_sign_in_to_the_end(
-    application: ApplicationHarness, ingrid: User
-) -> None:
+async def test_one_time_codes_are_enrolled_used_and_removed(application: ApplicationHarness, ingrid: User) -> None:
     browser = ConsoleBrowser(application.app)
     await _sign_in(application, browser)
     app, codes = await _enrol_codes(application, browser)
@@ -237,7 +235,7 @@ async def test_a_forgotten_password_is_set_by_a_link(application: ApplicationHar
     assert (await _sign_in(application, password=OTHER)).status == 303
 
 
-async def test_a_link_is_used_by_its_button_alone(application: ApplicationHarness, ingrid: User) -> None:
+async def test_a_link_is_consumed_only_by_its_button(application: ApplicationHarness, ingrid: User) -> None:
     org = application.orgs["Fjord"].id
     _, secret = await application.dependencies[LinkService].create(ingrid, LinkPurpose.SIGN_IN, org)
     scanner, browser = ConsoleBrowser(application.app), ConsoleBrowser(application.app)
@@ -252,7 +250,7 @@ async def test_a_link_is_used_by_its_button_alone(application: ApplicationHarnes
     assert (await scanner.get("/console/link/nonsense")).status == 410
 
 
-async def test_sessions_are_seen_and_ended(application: ApplicationHarness, ingrid: User) -> None:
+async def test_sessions_are_listed_and_ended(application: ApplicationHarness, ingrid: User) -> None:
     browsers = [ConsoleBrowser(application.app) for _ in range(3)]
     for browser in browsers:
         await _sign_in(application, browser)
@@ -312,7 +310,7 @@ async def test_a_passkey_is_added_used_renamed_and_removed(application: Applicat
     assert "Passkey added: <Laptop>" in events and "Passkey removed" in events
 
 
-async def test_an_account_without_an_organisation_has_its_pages(application: ApplicationHarness) -> None:
+async def test_an_account_without_an_organisation_has_account_pages(application: ApplicationHarness) -> None:
     browser = await application.open_browser(None)
     page = await browser.get("/console/account")
     assert page.status == 200 and "<nav" not in page.text

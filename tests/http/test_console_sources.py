@@ -61,7 +61,7 @@ async def send_file(
     return await browser.send("POST", target, body, headers)
 
 
-async def test_a_file_is_looked_into_and_then_connected(harness: SourceConsole) -> None:
+async def test_a_file_is_previewed_and_connected(harness: SourceConsole) -> None:
     owner = harness.owner
     empty = await owner.get("/console/sources")
     assert "Upload a file" in empty.text
@@ -91,7 +91,7 @@ async def test_a_file_is_looked_into_and_then_connected(harness: SourceConsole) 
     assert harness.sources.services.objects._objects[upload] == FEED
 
 
-async def test_another_organisations_file_and_sources_are_not_there(harness: SourceConsole) -> None:
+async def test_files_and_sources_of_others_are_not_found(harness: SourceConsole) -> None:
     owner, other = harness.owner, await harness.sources.application.open_browser("Oak")
     form = await owner.get("/console/sources/new/file")
     looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED))
@@ -113,7 +113,7 @@ async def test_another_organisations_file_and_sources_are_not_there(harness: Sou
     assert (await owner.post(f"/console/sources/{source['id']}/pause")).status == 403, "without the form's token"
 
 
-async def test_who_may_only_read_sees_no_forms(harness: SourceConsole) -> None:
+async def test_viewers_see_no_forms(harness: SourceConsole) -> None:
     source = await harness.sources.create_source()
     run = (await harness.sources.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
     viewer = await harness.open_viewer()
@@ -152,7 +152,7 @@ async def test_settings_are_saved_at_their_version_only(harness: SourceConsole) 
     assert stale.status == 412
 
 
-async def test_credentials_are_written_and_never_shown(harness: SourceConsole) -> None:
+async def test_credentials_are_stored_and_never_shown(harness: SourceConsole) -> None:
     source = await harness.sources.create_source(kind="api", connector="shop", config={"url": "https://shop.example"})
     path, owner = f"/console/sources/{source['id']}", harness.owner
     form = await owner.get(f"{path}/settings")
@@ -166,7 +166,7 @@ async def test_credentials_are_written_and_never_shown(harness: SourceConsole) -
     assert not (await harness.sources.load_source(source["id"])).has_credentials
 
 
-async def test_a_shop_is_tried_before_it_is_connected(harness: SourceConsole) -> None:
+async def test_a_shop_is_tested_before_it_is_connected(harness: SourceConsole) -> None:
     harness.sources.services.connectors.feed = [FEED]
     owner = harness.owner
     form = await owner.get("/console/sources/new/shop?connector=shop")
@@ -272,7 +272,7 @@ async def test_columns_are_reviewed_with_their_cells(harness: SourceConsole) -> 
     ]
 
 
-async def test_a_run_that_is_over_ends_its_stream(harness: SourceConsole) -> None:
+async def test_the_stream_ends_with_its_run(harness: SourceConsole) -> None:
     source = await harness.sources.create_source()
     run = (await harness.sources.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
     async with harness.sources.application.uow.begin(harness.sources.tenant, OPERATOR) as tx:
@@ -284,7 +284,7 @@ async def test_a_run_that_is_over_ends_its_stream(harness: SourceConsole) -> Non
     assert "Succeeded" in stream.text
 
 
-async def test_a_source_is_paused_read_and_tried_out(harness: SourceConsole) -> None:
+async def test_a_source_is_paused_imported_and_tested(harness: SourceConsole) -> None:
     source = await harness.sources.create_source()
     path, owner = f"/console/sources/{source['id']}", harness.owner
     page = await owner.get(path)
@@ -302,7 +302,7 @@ async def test_a_source_is_paused_read_and_tried_out(harness: SourceConsole) -> 
     assert (await owner.submit(page, f"{path}/destroy")).status == 404
 
 
-async def test_categories_are_filed(harness: SourceConsole) -> None:
+async def test_category_rules_are_set(harness: SourceConsole) -> None:
     source = await harness.sources.create_source()
     page = await harness.owner.get(f"/console/sources/{source['id']}/categories")
     assert page.status == 200 and "No categories" in page.text

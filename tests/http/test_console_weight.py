@@ -51,7 +51,7 @@ async def harness() -> AsyncIterator[LargeConsole]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_page_is_heavier_than_it_may_be(harness: LargeConsole) -> None:
+async def test_every_page_is_within_the_size_limit(harness: LargeConsole) -> None:
     heavy, seen = {}, 0
     for place in build_paths(harness.data):
         harness.sources.application.clock.advance(timedelta(milliseconds=200))
@@ -65,7 +65,7 @@ async def test_no_page_is_heavier_than_it_may_be(harness: LargeConsole) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_variant_and_offer_is_reached(harness: LargeConsole) -> None:
+async def test_every_variant_and_offer_is_reachable(harness: LargeConsole) -> None:
     place = f"/console/catalogue/{harness.data.product.id}"
     variants = await harness.read_pages(place, "variants=")
     found = {name for text in variants for name in re.findall(r'<span class="mono">(OAK-\d+)</span>', text)}
@@ -75,14 +75,14 @@ async def test_every_variant_and_offer_is_reached(harness: LargeConsole) -> None
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_picture_is_reached(harness: LargeConsole) -> None:
+async def test_every_image_is_reachable(harness: LargeConsole) -> None:
     texts = await harness.read_pages(f"/console/catalogue/{harness.data.product.id}?part=pictures", "pictures=")
     found = {name for text in texts for name in re.findall(r'<img src="https://cdn\.example/(\d+)\.jpg"', text)}
     assert len(found) == 60
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(harness: LargeConsole) -> None:
+async def test_every_problem_is_reachable_as_text_and_in_the_sheet(harness: LargeConsole) -> None:
     few = harness.data.runs[1]
     shown = await harness.read_pages(f"/console/runs/{few.id}", "from=")
     assert len({key for text in shown for key in re.findall(r'class="mono">(OAK-\d+)<', text)}) == len(few.problems)
@@ -92,13 +92,13 @@ async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(harness: L
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_line_of_the_sheet_is_shown_whole(harness: LargeConsole) -> None:
+async def test_a_row_of_the_sheet_is_shown_completely(harness: LargeConsole) -> None:
     texts = await harness.read_pages(f"/console/runs/{harness.data.runs[0].id}/sheet?line=700", "from=")
     assert sum(text.count("<dt>") for text in texts) == 200
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_all_of_an_event_and_of_an_audit_entry_is_reached(harness: LargeConsole) -> None:
+async def test_complete_events_and_audit_entries_are_reachable(harness: LargeConsole) -> None:
     event, entry = harness.data.event, harness.data.audited[0]
     shown = "".join(await harness.read_pages(f"/console/developers/events/{event.subject}/{event.id}", "from="))
     assert "attributes.field_39" in shown
@@ -110,7 +110,7 @@ async def test_all_of_an_event_and_of_an_audit_entry_is_reached(harness: LargeCo
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_chosen_of_columns_goes_along_and_is_confirmed_together(harness: LargeConsole) -> None:
+async def test_selected_columns_are_kept_across_pages_and_confirmed_together(harness: LargeConsole) -> None:
     mapping, owner = harness.data.mappings[0], harness.owner
     place = f"/console/mappings/{mapping.id}"
     first = await owner.get(place)

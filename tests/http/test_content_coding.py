@@ -51,7 +51,7 @@ PAGE = "/v1/things?limit=100"
         ("gzip," + "a," * 250, False, False),
     ],
 )
-async def test_who_gets_it(accept: str | None, large: bool, small: bool) -> None:
+async def test_responses_are_compressed_on_request_and_by_size(accept: str | None, large: bool, small: bool) -> None:
     assert should_compress(accept, MIN_COMPRESSED_BYTES) is large
     assert should_compress(accept, MIN_COMPRESSED_BYTES - 1) is small
     assert not should_compress(accept, 0)
@@ -70,7 +70,7 @@ def _is_same_response(plain: Response, packed: Response) -> None:
     }
 
 
-async def test_a_page(client: Client) -> None:
+async def test_a_page_is_equal_when_compressed(client: Client) -> None:
     plain, small = await client.get(PAGE), await client.get(PAGE, accept_encoding="gzip, deflate")
     _is_same_response(plain, small)
     assert small.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
@@ -82,7 +82,7 @@ async def test_a_page(client: Client) -> None:
     assert head.headers | changing == small.headers | changing
 
 
-async def test_either_etag_is_known(client: Client) -> None:
+async def test_both_etags_are_valid_validators(client: Client) -> None:
     tags = {accept: (await client.get(PAGE, accept_encoding=accept)).headers["etag"] for accept in ("identity", "gzip")}
     assert len(set(tags.values())) == 2
     for accept, own in tags.items():
@@ -93,7 +93,7 @@ async def test_either_etag_is_known(client: Client) -> None:
     assert (await client.get(PAGE, accept_encoding="gzip", if_none_match='"x-gzip"')).status == 200
 
 
-async def test_if_match_takes_either(application: ApplicationHarness, client: Client) -> None:
+async def test_if_match_accepts_both_etags(application: ApplicationHarness, client: Client) -> None:
     thing = example_area.add_thing(application.orgs["Fjord"].id)
     read = await client.get(f"/v1/things/{thing.id}", accept_encoding="gzip, identity;q=0")
     assert read.headers["etag"].startswith('"1-') and read.headers["etag"].endswith('-gzip"')
@@ -104,7 +104,7 @@ async def test_if_match_takes_either(application: ApplicationHarness, client: Cl
         assert response.status == status
 
 
-async def test_problems(client: Client) -> None:
+async def test_problem_responses_are_compressed(client: Client) -> None:
     path = "/v1/things?" + "&".join(f"unknown{number}=1" for number in range(40))
     plain, small = await client.get(path), await client.get(path, accept_encoding="gzip")
     assert (plain.status, small.status) == (400, 400)
@@ -115,7 +115,7 @@ async def test_problems(client: Client) -> None:
     )
 
 
-async def test_repetitions(client: Client) -> None:
+async def test_repetitions_negotiate_their_own_coding(client: Client) -> None:
     """The answer is kept plain: each repetition gets the form that it asks for."""
     path, value = f"/v1/things/{new_id('src')}/poke", {"a": "walnut " * 300}
     accepts = ("gzip", "identity", "gzip")
@@ -144,7 +144,7 @@ async def test_large_bodies_are_compressed_outside_the_event_loop(
     assert [thread is threading.main_thread() for thread in threads] == [True, False]
 
 
-async def test_streams_go_plain(application: ApplicationHarness) -> None:
+async def test_streams_are_not_compressed(application: ApplicationHarness) -> None:
     async with open_stream(await application.create_client("Elm"), accept_encoding="gzip, identity;q=0") as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         assert "content-encoding" not in stream.headers
@@ -158,7 +158,7 @@ def built_site() -> None:
 
 @pytest.mark.usefixtures("built_site")
 @pytest.mark.parametrize("path", ["/docs/", "/openapi.json", "/docs/errors"])
-async def test_pages(application: ApplicationHarness, path: str) -> None:
+async def test_documentation_pages_are_equal_when_compressed(application: ApplicationHarness, path: str) -> None:
     anonymous = application.build_client()
     plain, small = await anonymous.get(path), await anonymous.get(path, accept_encoding="gzip")
     _is_same_response(plain, small)
@@ -169,7 +169,7 @@ async def test_pages(application: ApplicationHarness, path: str) -> None:
         assert (response.status, response.headers["etag"]) == (304, small.headers["etag"])
 
 
-async def test_a_client_over_the_wire() -> None:
+async def test_a_client_decompresses_responses_of_the_server() -> None:
     async with serve_application() as connection:
         headers = {"Authorization": f"Bearer {connection.secret}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{connection.port}", headers=headers) as client:

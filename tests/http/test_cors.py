@@ -29,7 +29,7 @@ async def test_preflight_of_anything_under_v1(application: ApplicationHarness) -
     assert "DELETE" in response.headers["access-control-allow-methods"]
 
 
-async def test_what_pages_of_other_origins_may_read(application: ApplicationHarness, client: Client) -> None:
+async def test_pages_of_other_origins_read_exposed_headers(application: ApplicationHarness, client: Client) -> None:
     origin = {"origin": "https://shop.example"}
     for response in (
         await client.get("/v1/things", **origin),

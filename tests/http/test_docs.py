@@ -33,7 +33,7 @@ async def test_every_error_code_has_a_page(application: ApplicationHarness) -> N
     assert (await application.build_client().get("/errors/no_such_code")).status == 404
 
 
-async def test_every_code_of_a_field_has_words(application: ApplicationHarness) -> None:
+async def test_every_field_error_code_has_a_description(application: ApplicationHarness) -> None:
     overview = (await application.build_client().get("/docs/errors")).body.decode()
     for code in FIELD_CODES:
         assert f'<span class="pre">{code}</span>' in overview
@@ -49,7 +49,7 @@ async def test_openapi(application: ApplicationHarness) -> None:
     assert gzip.decompress(packed.body) == response.body
 
 
-async def test_home_and_lost_pages(application: ApplicationHarness) -> None:
+async def test_home_page_and_missing_pages(application: ApplicationHarness) -> None:
     home = await application.build_client().get("/")
     assert (home.status, home.headers["location"]) == (302, "/docs/")
     for path in ("/nothing", "/errors/nonsense", "/docs/x", "/v2/things"):
@@ -82,7 +82,7 @@ async def test_health() -> None:
         assert (await anonymous.get("/healthz")).status == 200
 
 
-async def test_readiness_is_looked_at_a_few_times_a_second() -> None:
+async def test_readiness_is_cached_for_a_fraction_of_a_second() -> None:
     looks = []
 
     async def database() -> bool:
@@ -133,7 +133,7 @@ async def test_a_file_is_compressed_on_request() -> None:
     assert as_it_is.body == plain.body and as_it_is.find_header("vary") is None
 
 
-async def test_files_that_anybody_may_read_know_their_validators() -> None:
+async def test_public_files_have_validators() -> None:
     paths = ("/docs/", "/openapi.json", "/.well-known/oauth-protected-resource", f"/docs/clients/{WHEEL}")
     async with run_application(areas=AREAS) as application:
         anonymous = application.build_client()

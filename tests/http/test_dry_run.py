@@ -18,7 +18,7 @@ def _read_state(application: ApplicationHarness) -> object:
     }
 
 
-async def test_true(application: ApplicationHarness, client: Client) -> None:
+async def test_a_dry_run_returns_the_response_without_effects(application: ApplicationHarness, client: Client) -> None:
     before = _read_state(application)
     response = await client.post("/v1/things", {"name": "oak"}, service_dry_run="true", idempotency_key="k")
     assert response.status == 201
@@ -30,7 +30,7 @@ async def test_true(application: ApplicationHarness, client: Client) -> None:
     assert "idempotent-replayed" not in real.headers, "a dry run uses no key up"
 
 
-async def test_explain(application: ApplicationHarness, client: Client) -> None:
+async def test_explain_returns_a_preview_without_effects(application: ApplicationHarness, client: Client) -> None:
     before = _read_state(application)
     response = await client.post("/v1/things", {"name": "oak"}, service_dry_run="explain")
     assert response.status == 200
@@ -58,7 +58,7 @@ async def test_explain(application: ApplicationHarness, client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", ["true", "explain"])
-async def test_errors_answer_as_they_would(application: ApplicationHarness, client: Client, kind: str) -> None:
+async def test_errors_are_the_same_in_a_dry_run(application: ApplicationHarness, client: Client, kind: str) -> None:
     example_area.BEHAVIOUR["then"] = Conflict("Busy.")
     assert (await client.post("/v1/things", {"name": "oak"}, service_dry_run=kind)).status == 409
     example_area.BEHAVIOUR.clear()
@@ -69,7 +69,7 @@ async def test_errors_answer_as_they_would(application: ApplicationHarness, clie
 
 
 @pytest.mark.parametrize("kind", ["true", "explain"])
-async def test_if_match_holds(application: ApplicationHarness, client: Client, kind: str) -> None:
+async def test_if_match_applies_in_a_dry_run(application: ApplicationHarness, client: Client, kind: str) -> None:
     thing = example_area.add_thing(application.orgs["Fjord"].id)
     path = f"/v1/things/{thing.id}"
     assert (await client.send_json("PATCH", path, {"name": "elm"}, service_dry_run=kind)).status == 428
@@ -82,19 +82,19 @@ async def test_if_match_holds(application: ApplicationHarness, client: Client, k
     assert (thing.name, thing.version) == ("oak", 1)
 
 
-async def test_other_words_are_refused(client: Client) -> None:
+async def test_unknown_values_are_refused(client: Client) -> None:
     for word in ("false", "True", "", "1"):
         response = await client.post("/v1/things", {"name": "oak"}, service_dry_run=word)
         assert response.faults == {("header.Service-Dry-Run", "invalid_value")}
 
 
-async def test_reads_do_not_mind(client: Client) -> None:
+async def test_reads_ignore_the_header(client: Client) -> None:
     response = await client.get("/v1/things", service_dry_run="true")
     assert response.status == 200
     assert "service-dry-run" not in response.headers
 
 
-async def test_deletes(application: ApplicationHarness, client: Client) -> None:
+async def test_a_dry_run_deletes_nothing(application: ApplicationHarness, client: Client) -> None:
     thing = example_area.add_thing(application.orgs["Fjord"].id)
     response = await client.send("DELETE", f"/v1/things/{thing.id}", headers={"service-dry-run": "true"})
     assert (response.status, response.headers["service-dry-run"]) == (204, "true")

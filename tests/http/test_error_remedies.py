@@ -26,7 +26,7 @@ def _read_fault_detail(response: Response, field: str, code: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["starting_after", "ending_before"])
-async def test_an_id_is_no_cursor(client: Client, name: str) -> None:
+async def test_an_id_is_not_a_cursor(client: Client, name: str) -> None:
     message = _read_fault_detail(
         await client.get(f"/v1/sources?{name}={new_id('prod')}"), f"query.{name}", "invalid_cursor"
     )
@@ -41,7 +41,7 @@ async def test_garbled_cursors_explain_the_remedy(client: Client, cursor: str) -
     assert message.startswith("This is not a cursor. Send the unchanged next_cursor of the previous page")
 
 
-async def test_a_cursor_of_other_filters_is_named_as_such() -> None:
+async def test_a_cursor_of_other_filters_is_reported_as_such() -> None:
     async with open_source_harness() as harness:
         for _ in range(3):
             await harness.create_source()
@@ -101,7 +101,7 @@ async def test_refused_addresses_of_sources_and_probes_name_it_too(url: str) -> 
         assert ALLOW in _read_fault_detail(probe, "url", "invalid_value")
 
 
-async def test_connectors_are_named() -> None:
+async def test_errors_list_the_connectors() -> None:
     async with open_source_harness() as harness:
         wrong: dict[str, Any] = {"name": "x", "kind": "url", "config": {"url": "https://vendor.example/"}}
         response = await harness.client.post("/v1/sources", wrong | {"connector": "nonsense"})
@@ -117,7 +117,7 @@ async def test_sources_that_are_not_pulled_explain_what_starts_their_runs(given:
         assert start in response.json()["detail"] and "/replay" in response.json()["detail"]
 
 
-async def test_without_a_mail_domain_no_address_is_promised() -> None:
+async def test_mail_sources_require_a_mail_domain() -> None:
     outside = ExternalFakes()
     async with run_application(
         settings=create_settings(mail_domain=None), connectors=outside.connectors
@@ -129,7 +129,7 @@ async def test_without_a_mail_domain_no_address_is_promised() -> None:
         assert "JOINERY_MAIL_DOMAIN" in _read_fault_detail(response, "config.inbound", "invalid_value")
 
 
-async def test_a_key_of_the_other_mode_is_named_with_its_mode(application: ApplicationHarness) -> None:
+async def test_a_key_of_the_other_mode_is_reported_with_its_mode(application: ApplicationHarness) -> None:
     response = await (await application.create_client(livemode=False)).get("/v1/sources", service_mode="live")
     message = _read_fault_detail(response, "header.Service-Mode", "invalid_value")
     assert message == "Your key is a test key, and its mode is fixed. Omit Service-Mode, or use a live key."

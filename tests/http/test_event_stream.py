@@ -36,7 +36,7 @@ async def log(application: ApplicationHarness) -> EventWriter:
     return EventWriter(application, "Elm")
 
 
-async def test_events_come_as_they_are_written(client: Client, log: EventWriter) -> None:
+async def test_events_are_streamed_as_written(client: Client, log: EventWriter) -> None:
     await log.write(2)
     async with open_stream(client) as stream:
         assert stream.status == 200
@@ -113,7 +113,7 @@ async def test_head_opens_nothing(application: ApplicationHarness, client: Clien
     assert len(application.app.asgi_app._pipeline.streams) == 0
 
 
-async def test_connections_are_budgeted(application: ApplicationHarness, client: Client) -> None:
+async def test_connections_are_rate_limited(application: ApplicationHarness, client: Client) -> None:
     for _ in range(20):
         assert (await client.get("/v1/stream")).status == 200
     response = await client.get("/v1/stream")
@@ -121,7 +121,7 @@ async def test_connections_are_budgeted(application: ApplicationHarness, client:
     assert response.headers["ratelimit-policy"] == '"high.stream";q=20;w=4'
 
 
-async def test_an_organisation_waits_only_so_often(
+async def test_waiting_requests_of_an_organisation_are_limited(
     application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(application.app.asgi_app._pipeline.waiting_requests, "max_per_key", 2)
@@ -138,7 +138,7 @@ async def test_an_organisation_waits_only_so_often(
         pass
 
 
-async def test_a_client_that_goes_away_leaves_nothing_behind(application: ApplicationHarness, client: Client) -> None:
+async def test_a_disconnected_client_leaves_no_resources(application: ApplicationHarness, client: Client) -> None:
     pipeline = application.app.asgi_app._pipeline
     async with open_stream(client), open_stream(client):
         assert len(pipeline.streams) == 2
@@ -147,7 +147,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(application: Applic
     assert pipeline.services["changes"].changes.tailer._channels == {}
 
 
-async def test_heartbeats_also_while_filtered_events_go_by(
+async def test_heartbeats_are_sent_while_events_are_filtered(
     client: Client, log: EventWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "HEARTBEAT_SECONDS", 0.2)
@@ -175,14 +175,14 @@ async def _check_end(
         assert stream.parser.last_id == last.id
 
 
-async def test_stopping_ends_streams(application: ApplicationHarness, client: Client, log: EventWriter) -> None:
+async def test_shutdown_ends_streams(application: ApplicationHarness, client: Client, log: EventWriter) -> None:
     async def stop() -> None:
         application.app.asgi_app._pipeline.services["changes"].changes.tailer.close()
 
     await _check_end(application, client, log, "shutdown", stop)
 
 
-async def test_a_stream_does_not_last_for_ever(
+async def test_a_stream_has_a_maximum_duration(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     application.app.asgi_app._pipeline.streams._lifetime = (0.3, 0.4)
@@ -215,7 +215,7 @@ async def test_an_expired_key_ends_its_streams(application: ApplicationHarness, 
         assert last.json()["reason"] == "credential"
 
 
-async def test_what_a_key_loses_ends_its_streams(application: ApplicationHarness, client: Client) -> None:
+async def test_lost_permissions_end_streams(application: ApplicationHarness, client: Client) -> None:
     key, secret = await application.create_key(application.orgs["Elm"])
     async with open_stream(Client(application.app, secret)) as stream:
         application.credentials.lost.add(key.id)
@@ -223,7 +223,7 @@ async def test_what_a_key_loses_ends_its_streams(application: ApplicationHarness
         assert last.json()["reason"] == "credential"
 
 
-async def test_one_statement_looks_after_all_streams_and_only_while_there_are_any(
+async def test_one_statement_checks_all_open_streams(
     application: ApplicationHarness,
 ) -> None:
     clients = [await application.create_client("Elm") for _ in range(3)]
@@ -241,7 +241,7 @@ async def test_one_statement_looks_after_all_streams_and_only_while_there_are_an
     assert application.credentials.lookups == lookups
 
 
-async def test_an_outage_of_the_store_ends_no_stream(
+async def test_a_database_outage_ends_no_stream(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
     async with open_stream(client) as stream:
@@ -285,7 +285,7 @@ async def test_a_client_that_reads_nothing_is_disconnected(
         stream.writable.set()
 
 
-async def test_a_log_that_goes_back_in_time_ends_its_streams(
+async def test_restoring_a_log_ends_its_streams(
     application: ApplicationHarness, client: Client, log: EventWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(application.app.asgi_app._pipeline.services["changes"].changes.tailer, "_idle", 0.1)
@@ -301,7 +301,7 @@ async def test_a_log_that_goes_back_in_time_ends_its_streams(
     assert (response.status, response.code) == (410, "cursor_expired")
 
 
-async def test_the_data_is_the_events_own_bytes(client: Client, log: EventWriter) -> None:
+async def test_the_data_equals_the_stored_event(client: Client, log: EventWriter) -> None:
     async with open_stream(client) as stream:
         await log.write(1, data={"text": "two\nlines \u2028 and ümlaut"})
         [event] = await stream.read_events()

@@ -30,7 +30,7 @@ class _BlockingParsers:
         return function(*args)
 
 
-async def test_categories_are_listed_one_after_the_other_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_categories_are_listed_one_at_a_time_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     parsers, reading, open_ = _BlockingParsers(), PostgresUnitOfWork.begin_reading, 0
 
     @asynccontextmanager
@@ -56,7 +56,7 @@ async def test_categories_are_listed_one_after_the_other_without_a_connection(mo
 
 
 @pytest.mark.parametrize("error", [ParserTerminated("it takes too long"), ParserFailed("the fork server is gone")])
-async def test_a_listing_that_is_ended_can_be_repeated(error: Exception) -> None:
+async def test_a_terminated_listing_can_be_repeated(error: Exception) -> None:
     async def ending(function: Callable[..., Any], /, *args: Any) -> Any:
         raise error
 

@@ -119,7 +119,7 @@ async def test_a_products_export_equals_the_list(harness: ExportHarness) -> None
     assert [one["id"] for one in listed["data"][:2]] == [made["id"], first["id"]]
 
 
-async def test_an_organisation_s_export_equals_every_list(harness: ExportHarness) -> None:
+async def test_an_organisations_export_equals_every_list(harness: ExportHarness) -> None:
     made = await harness.create_export({"kind": "organisation"})
     assert made["status"] == "succeeded", made
     found = await harness.read_lines(made)
@@ -143,7 +143,7 @@ async def test_an_organisation_s_export_equals_every_list(harness: ExportHarness
         assert set(found[dataset]) <= set(logged) and found[dataset], dataset
 
 
-async def test_what_is_refused(harness: ExportHarness) -> None:
+async def test_invalid_exports_are_refused(harness: ExportHarness) -> None:
     assert (await harness.request_export({"kind": "everything"})).status == 400
     assert (await harness.request_export({})).status == 400
     assert (await harness.request_export({"kind": "products", "filters": {"brand": "x"}})).status == 400
@@ -169,7 +169,7 @@ async def test_what_is_refused(harness: ExportHarness) -> None:
     assert unknown.status == 404
 
 
-async def test_a_fourth_open_one_is_refused_and_modes_are_counted_apart(harness: ExportHarness) -> None:
+async def test_a_fourth_open_export_in_a_mode_is_refused(harness: ExportHarness) -> None:
     for _ in range(3):
         assert (await harness.request_export({"kind": "organisation"})).status == 202
     fourth = await harness.request_export({"kind": "products"})
@@ -186,7 +186,7 @@ async def test_a_plan_without_bulk_exports(harness: ExportHarness) -> None:
     assert (await harness.request_export({"kind": "organisation"}, client)).status == 202
 
 
-async def test_trying_and_repeating(harness: ExportHarness) -> None:
+async def test_dry_runs_and_repetitions_create_no_export(harness: ExportHarness) -> None:
     tried = await harness.request_export({"kind": "products"}, service_dry_run="explain")
     preview = tried.json()
     assert tried.status == 200 and [job["kind"] for job in preview["jobs"]] == ["exports.carry_out"]
@@ -219,7 +219,7 @@ async def test_expired_files_are_gone(harness: ExportHarness) -> None:
     assert response.status == 404
 
 
-async def test_links_are_for_whoever_may_read_what_they_lead_to(harness: ExportHarness) -> None:
+async def test_links_require_the_scopes_of_their_content(harness: ExportHarness) -> None:
     everything, products = (
         await harness.create_export({"kind": "organisation"}),
         await harness.create_export({"kind": "products"}),
@@ -241,7 +241,7 @@ async def test_links_are_for_whoever_may_read_what_they_lead_to(harness: ExportH
 
 
 @pytest.mark.parametrize("path", ["/v1/audit-events", "/v1/request-logs"])
-async def test_moments_at_the_ends_of_time_are_moments(harness: ExportHarness, path: str) -> None:
+async def test_extreme_timestamps_are_accepted(harness: ExportHarness, path: str) -> None:
     first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"
     whole = (await harness.read_json(f"{path}?since={first}&until={last}"))["data"]
     assert whole

@@ -56,7 +56,7 @@ SCHEMAS = dict(_list_schemas())
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_no_fault_repeats_the_validator_s_message(name: str) -> None:
+def test_no_message_repeats_the_validators_message(name: str) -> None:
     for part in _walk_schemas(SCHEMAS[name]):
         validator = Validator(part)
         for value in WRONG:
@@ -69,7 +69,7 @@ def test_no_fault_repeats_the_validator_s_message(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_every_pattern_has_words(name: str) -> None:
+def test_every_pattern_has_a_description(name: str) -> None:
     unworded = [
         part
         for part in _walk_schemas(SCHEMAS[name])
@@ -107,11 +107,11 @@ def _read_message(part: dict[str, Any], value: Any) -> str:
         (schema.nullable(schema.integer(1)), "x", "Must be null or a whole number, such as 1."),
     ],
 )  # fmt: skip
-def test_sentences(part: dict[str, Any], value: Any, message: str) -> None:
+def test_messages_describe_the_error(part: dict[str, Any], value: Any, message: str) -> None:
     assert _read_message(part, value) == message
 
 
-def test_many_values_are_named_the_closest_first() -> None:
+def test_many_values_are_listed_closest_first() -> None:
     message = _read_message(
         schema.enum(*"oak beech walnut maple cherry mahogany pine ash elm teak birch".split()), "mahagony"
     )
@@ -157,7 +157,7 @@ def test_no_value_is_repeated() -> None:
         assert "hunter2" not in _read_message(part, "hunter2 secret")
 
 
-def test_many_wrong_names_cost_little() -> None:
+def test_many_unknown_names_are_checked_quickly() -> None:
     closed = schema.strict_object({f"field_number_{number}": schema.text("a") for number in range(200)})
     wrong = {f"fiald_nomber_{number}x": 1 for number in range(5000)}
     faults = Validator(closed).find_field_errors(wrong)

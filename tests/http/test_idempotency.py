@@ -28,7 +28,7 @@ async def test_replay(client: Client) -> None:
     assert len(example_area.CALLS) == 1
 
 
-async def test_same_json_otherwise_written_is_the_same_request(client: Client) -> None:
+async def test_equal_json_in_another_notation_is_the_same_request(client: Client) -> None:
     headers = {"content-type": "application/json", "idempotency-key": "k"}
     await client.send("POST", "/v1/things", body=b'{"name": "oak", "deep": 1}', headers=headers)
     again = await client.send("POST", "/v1/things", body=b'{"deep":1,"name":"oak"}', headers=headers)
@@ -81,7 +81,7 @@ async def test_refusals_by_state_are_stored_and_their_effects_undone(client: Cli
 
 
 @pytest.mark.parametrize("error", [PermissionDenied(), QuotaExceeded(), Unavailable(), RuntimeError("x")])
-async def test_what_passes_is_not_stored(client: Client, error: Exception) -> None:
+async def test_transient_refusals_are_not_stored(client: Client, error: Exception) -> None:
     example_area.BEHAVIOUR["then"] = error
     assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status in (403, 429, 500, 503)
     example_area.BEHAVIOUR.clear()
@@ -113,7 +113,7 @@ async def test_scope_is_organisation_and_mode(application: ApplicationHarness, c
         assert response.status == 201
 
 
-async def test_a_replay_costs_budget(client: Client) -> None:
+async def test_a_replay_counts_towards_the_rate_limit(client: Client) -> None:
     first = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
     again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
     assert first.headers["ratelimit"].startswith('"standard.write";r=39;')
@@ -130,7 +130,7 @@ async def test_keyless_posts(client: Client) -> None:
     [("", "too_short"), ('""', "too_short"), ("k" * 258, "too_long"), ('"' + "k" * 258 + '"', "too_long"), ("\xe4", "invalid_format"),
      ("a\tb", "invalid_format")],
 )  # fmt: skip
-async def test_wrong_keys(client: Client, key: str, code: str) -> None:
+async def test_invalid_keys_are_refused(client: Client, key: str, code: str) -> None:
     response = await client.post("/v1/things", {"name": "oak"}, idempotency_key=key)
     assert response.status == 400
     assert response.faults == {("header.Idempotency-Key", code)}

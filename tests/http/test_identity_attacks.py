@@ -68,7 +68,9 @@ async def _enforce(application: ApplicationHarness, org: str) -> None:
         await application.dependencies[SsoSettings].set_enforced(tx, True)
 
 
-async def test_a_provider_lets_no_app_into_another_organisation(application: ApplicationHarness) -> None:
+async def test_a_providers_session_grants_no_app_access_to_another_organisation(
+    application: ApplicationHarness,
+) -> None:
     await _create_ada(application)
     harness, browser = (
         OAuthHarness(application),
@@ -92,7 +94,7 @@ async def test_a_provider_lets_no_app_into_another_organisation(application: App
     assert (await browser.submit(typed, "/oauth/device/decision", **sent)).status == 400
 
 
-async def test_enforcing_is_not_passed_by_through_an_app(application: ApplicationHarness) -> None:
+async def test_an_app_cannot_bypass_enforcement(application: ApplicationHarness) -> None:
     ada, org, harness = await _create_ada(application), await connect_provider(application), OAuthHarness(application)
     await _enforce(application, org)
     _, cookie = await application.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
@@ -103,7 +105,7 @@ async def test_enforcing_is_not_passed_by_through_an_app(application: Applicatio
     assert (await browser.submit(page, "/oauth/authorize", **sent)).status == 400
 
 
-async def test_a_provider_changes_nothing_that_a_person_signs_in_with(application: ApplicationHarness) -> None:
+async def test_a_providers_session_cannot_change_sign_in_factors(application: ApplicationHarness) -> None:
     ada, org = await _create_ada(application), await connect_provider(application)
     await application.dependencies[AuthServices].passwords.change(ada, PASSWORD, None, HERE)
     browser = await _sign_in_by_provider(application, org)
@@ -116,13 +118,13 @@ async def test_a_provider_changes_nothing_that_a_person_signs_in_with(applicatio
     assert (await browser.get("/console/account/password")).status == 200
 
 
-async def test_who_has_nothing_else_sets_a_first_password(application: ApplicationHarness) -> None:
+async def test_a_person_without_other_factors_sets_a_first_password(application: ApplicationHarness) -> None:
     await _create_ada(application)
     browser = await _sign_in_by_provider(application, await connect_provider(application))
     assert (await browser.get("/console/account/password")).status == 200
 
 
-async def test_a_domain_that_is_proven_later_is_enforced_too(application: ApplicationHarness) -> None:
+async def test_a_domain_verified_later_is_enforced(application: ApplicationHarness) -> None:
     org, now = await connect_provider(application), application.clock.now()
     await _enforce(application, org)
     user = await application.people.add(User(new_id("usr"), "bo@living.example", "Bo", now, now))
@@ -138,7 +140,7 @@ async def test_a_domain_that_is_proven_later_is_enforced_too(application: Applic
     assert await application.sessions.find(cookie) is None
 
 
-async def test_a_link_from_elsewhere_signs_nobody_in_by_itself(application: ApplicationHarness) -> None:
+async def test_a_link_of_another_site_does_not_sign_in(application: ApplicationHarness) -> None:
     await connect_provider(application)
     for site in ("cross-site", "same-site", "none"):
         page = await ConsoleBrowser(application.app).get(
@@ -165,7 +167,7 @@ async def test_a_signing_secret_is_rotated_only_with_recent_authentication(appli
     assert (led.header("location") or "").startswith("/console/confirm")
 
 
-async def test_no_link_outlives_a_change_of_password(application: ApplicationHarness) -> None:
+async def test_a_password_change_invalidates_links(application: ApplicationHarness) -> None:
     ada, accounts = await _create_ada(application), application.dependencies[AuthServices]
     _, reset = await application.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
     _, link = await application.dependencies[LinkService].create(ada, LinkPurpose.SIGN_IN)
@@ -187,7 +189,7 @@ class BusyHasher:
         return await self._hashing.hash(password)
 
 
-async def test_a_link_is_not_used_up_by_a_password_that_could_not_be_set() -> None:
+async def test_a_failed_password_change_does_not_consume_the_link() -> None:
     async with run_application(passwords=(busy := BusyHasher())) as application:
         ada, passwords = await _create_ada(application), application.dependencies[AuthServices].passwords
         _, link = await application.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
@@ -212,7 +214,7 @@ async def _is_refused(action: Awaitable[object]) -> type[Exception]:
     return refusal.type
 
 
-async def test_guessing_hides_no_new_browser(application: ApplicationHarness) -> None:
+async def test_guesses_do_not_suppress_notices_of_new_browsers(application: ApplicationHarness) -> None:
     ada, accounts = await _create_ada(application), application.dependencies[AuthServices]
     await accounts.sign_in.start_session(ada, (AuthMethod.PASSWORD,), HERE, "")
     for _ in range(60):
@@ -221,7 +223,7 @@ async def test_guessing_hides_no_new_browser(application: ApplicationHarness) ->
     assert "new_device" in [one.kind for one in await application.people.list_events(ada.id, 5)]
 
 
-async def test_a_customer_of_ipv6_is_one_address(application: ApplicationHarness) -> None:
+async def test_an_ipv6_prefix_is_one_address(application: ApplicationHarness) -> None:
     form = {"content-type": "application/json"}
     body = b'{"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"}'
     responses = [
@@ -246,7 +248,7 @@ def _show(application: ApplicationHarness, secret: str) -> str:
     return pyotp.TOTP(secret).at(application.clock.now())
 
 
-async def test_who_is_no_owner_any_more_comes_in_by_the_provider(application: ApplicationHarness) -> None:
+async def test_a_former_owner_must_sign_in_by_the_provider(application: ApplicationHarness) -> None:
     org, now = await connect_provider(application), application.clock.now()
     await _enforce(application, org)
     user = await application.people.add(User(new_id("usr"), "bo@fjord.example", "Bo", now, now))
@@ -258,7 +260,7 @@ async def test_who_is_no_owner_any_more_comes_in_by_the_provider(application: Ap
     assert await application.sessions.find(cookie) is None
 
 
-async def test_a_script_gets_nothing_back_with_its_person(application: ApplicationHarness) -> None:
+async def test_a_script_does_not_regain_access_with_its_person(application: ApplicationHarness) -> None:
     ada, manager = await _create_ada(application), await application.open_browser()
     _, token = await application.sessions.create_token(ada, application.orgs["Fjord"].id)
     _, other = await application.sessions.create_token(ada, application.orgs["Oak"].id)
@@ -269,7 +271,7 @@ async def test_a_script_gets_nothing_back_with_its_person(application: Applicati
     assert (await Client(application.app, other).get("/v1/org")).status == 200
 
 
-async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(application: ApplicationHarness) -> None:
+async def test_removed_scopes_of_an_app_do_not_end_the_sign_in(application: ApplicationHarness) -> None:
     harness, org = OAuthHarness(application), application.orgs["Fjord"]
     app, person = await harness.create_app(), await harness.create_member()
     first = await harness.sign_in(app, person, scope="products:read sources:read")
@@ -288,7 +290,7 @@ async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(applicati
     assert third.status == 400, "none of what was agreed to is left, and nothing else takes its place"
 
 
-async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
+async def test_a_progress_page_ends_with_the_session(
     application: ApplicationHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "render_template", lambda template, block, values: values["text"])

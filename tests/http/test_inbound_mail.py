@@ -29,7 +29,7 @@ async def _rotate(harness: SourceHarness, source: Any, **headers: str) -> Any:
     return await harness.client.post(f"/v1/sources/{source['id']}/inbound-address/rotate", **headers)
 
 
-async def test_rotation_answers_the_source_with_another_address(harness: SourceHarness) -> None:
+async def test_rotation_returns_the_source_with_another_address(harness: SourceHarness) -> None:
     source = await harness.create_source(**MAIL)
     response = await _rotate(harness, source)
     assert response.status == 200
@@ -46,7 +46,7 @@ async def test_a_repeated_rotation_rotates_once(harness: SourceHarness) -> None:
     assert (await harness.load_source(source["id"])).version == 2
 
 
-async def test_sources_that_take_no_mail_have_no_address_to_rotate(harness: SourceHarness) -> None:
+async def test_sources_without_mail_have_no_address_to_rotate(harness: SourceHarness) -> None:
     source = await harness.create_source(**FILE_SOURCE, config={})
     assert (await _rotate(harness, source)).code == "unprocessable"
     assert (await _rotate(harness, {"id": new_id("src")})).status == 404

@@ -36,13 +36,13 @@ def _list_jobs(application: ApplicationHarness, tenant: Tenant) -> list[str]:
     return [row.kind for row in application.database.fetch_rows(statement, tenant.org, tenant.livemode)]
 
 
-async def test_until_somebody_sets_them_they_are_the_defaults(client: Client) -> None:
+async def test_initial_settings_are_the_defaults(client: Client) -> None:
     response = await client.get(PLACE)
     assert (response.status, response.json()) == (200, DEFAULTS)
     assert response.headers["etag"].startswith('"1-')
 
 
-async def test_what_is_set_stays_and_has_what_is_open_judged() -> None:
+async def test_settings_are_stored_and_open_pairs_are_judged() -> None:
     async with run_application(models=PartialModels()) as application:
         client = await application.create_client()
         tenant = Tenant(application.orgs["Fjord"].id, True)
@@ -62,7 +62,7 @@ async def test_what_is_set_stays_and_has_what_is_open_judged() -> None:
         assert (await (await application.create_client(livemode=False)).get(PLACE)).json() == DEFAULTS
 
 
-async def test_changes_are_audited_and_dry_runs_are_none() -> None:
+async def test_changes_are_audited_and_dry_runs_are_not() -> None:
     async with run_application(models=PartialModels()) as application:
         client = await application.create_client()
         dry = await client.send_json("PATCH", PLACE, {"enabled": True}, service_dry_run="explain")
@@ -115,7 +115,7 @@ async def test_a_model_that_is_not_supported() -> None:
         assert (await client.get(PLACE)).json() == DEFAULTS
 
 
-async def test_the_scopes_it_takes(application: ApplicationHarness) -> None:
+async def test_settings_require_scopes(application: ApplicationHarness) -> None:
     reader = await application.create_client(scopes=frozenset({"products:read"}))
     assert (await reader.get(PLACE)).status == 200 and (await _patch(reader, auto_merge_at=0.9)).status == 403
     lacking = await application.create_client(scopes=frozenset({"sources:read"}))

@@ -94,12 +94,12 @@ def test_time_is_linear(kind: str) -> None:
         ('{"pad":%s', "body", "invalid_format"),
     ],
 )
-def test_faults_are_named_in_bodies_of_any_size(size: int, body: str, path: str, code: str) -> None:
+def test_errors_are_reported_in_bodies_of_any_size(size: int, body: str, path: str, code: str) -> None:
     raw = (body % json.dumps("," * size)).encode()
     assert [(fault.field, fault.code) for fault in _decode(raw)] == [(path, code)]
 
 
-def test_values_are_counted_outside_of_texts() -> None:
+def test_values_are_counted_outside_strings() -> None:
     text = json.dumps({"a": ["\\", '"', '\\"[{,', "x,y"], "b": {"c,": 1}}).encode()
     assert not has_more_values(text, 9) and has_more_values(text, 5)
     long = b"[" + b",".join([b'"' + b"," * 70_000 + b'\\\\"'] * 5) + b"]"
@@ -108,7 +108,7 @@ def test_values_are_counted_outside_of_texts() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_kind_is_answered(client: Client, kind: str) -> None:
+async def test_every_kind_gets_a_small_response(client: Client, kind: str) -> None:
     """With a problem that is small, whatever was sent."""
     raw = build_hostile_bodies(MIB - 1000)[kind][:MIB]
     headers = {"content-type": "application/json", "idempotency-key": "k"}
@@ -147,7 +147,7 @@ class _RecordingParsers:
 
 
 @pytest.mark.asyncio
-async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_of_many_values_is_refused_in_one_parser_process(monkeypatch: pytest.MonkeyPatch) -> None:
     processes, decoded = _RecordingParsers(), list[int]()
     monkeypatch.setattr("entrypoints.http.checks.decode_body", lambda raw, most: decoded.append(len(raw)))
     async with run_application(parsers=processes) as application:
@@ -163,7 +163,7 @@ async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: 
 
 
 @pytest.mark.asyncio
-async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_parser_process_reports_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     async with run_application(parsers=_RecordingParsers()) as application:
         client = await application.create_client()
         apart = await client.post("/v1/things", MANY_FAULTS)
@@ -177,14 +177,14 @@ async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("error", "status"), [(ParserTerminated("it takes too long"), 400), (ParserFailed("the fork server is gone"), 503)]
 )
-async def test_a_process_that_ends_or_fails_refuses_the_body(error: Exception, status: int) -> None:
+async def test_a_failed_parser_process_refuses_the_body(error: Exception, status: int) -> None:
     async with run_application(parsers=_RecordingParsers(error)) as application:
         client = await application.create_client()
         assert (await client.post("/v1/things", MANY_FAULTS)).status == status
 
 
 @pytest.mark.asyncio
-async def test_a_valid_body_of_many_values_is_taken() -> None:
+async def test_a_valid_body_of_many_values_is_accepted() -> None:
     async with run_application(parsers=_RecordingParsers()) as application:
         client = await application.create_client()
         response = await client.post("/v1/things/src_0000000000000000000000/poke", {"a": [[1]] * 20_001})

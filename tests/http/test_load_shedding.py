@@ -31,7 +31,7 @@ async def _read_codes(client: Client) -> list[int]:
     return [(await request).status for request in requests]
 
 
-async def test_who_is_shed_when(application: ApplicationHarness) -> None:
+async def test_requests_are_shed_by_rate_class(application: ApplicationHarness) -> None:
     standard, high = await application.create_client(), await application.create_client("Elm")
     for level, of_standard, of_high in (
         (0, [403, 200, 200, 200], [200, 200, 200, 200]),
@@ -84,7 +84,7 @@ async def test_a_blocked_loop_is_noticed() -> None:
         assert pressure.level == 0
 
 
-async def test_in_flight_falls_back(application: ApplicationHarness, client: Client) -> None:
+async def test_the_number_of_active_requests_decreases(application: ApplicationHarness, client: Client) -> None:
     await client.get("/v1/things")
     await client.get("/v1/nothing")
     assert application.app.asgi_app._pipeline.pressure.in_flight == 0

@@ -62,7 +62,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[MatchHarness]:
         yield MatchHarness(application, await application.client(tenant), shop, ours, theirs, pair)
 
 
-async def test_a_pair_as_it_is_answered(harness: MatchHarness) -> None:
+async def test_the_response_describes_the_pair(harness: MatchHarness) -> None:
     response = await harness.client.get(f"/v1/match-pairs/{harness.pair.id}")
     pair = response.json()
     assert {name: pair[name] for name in ("object", "status", "probability", "prior", "conflicts", "held")} == {
@@ -135,7 +135,7 @@ async def test_states(harness: MatchHarness, before: str, allowed: set[str]) -> 
             assert "The pair is" in response.json()["detail"]
 
 
-async def test_a_merge_is_undone_once_and_in_its_turn(harness: MatchHarness) -> None:
+async def test_a_merge_is_undone_once_and_in_reverse_order(harness: MatchHarness) -> None:
     merge = await harness.merge_pair()
     third = await harness.catalogue.load_product(await harness.catalogue.create_source(), "C", "red")
     later = await harness.catalogue.merge_variants(harness.theirs.variants[0], third.variants[0])

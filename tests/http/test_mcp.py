@@ -37,7 +37,7 @@ def _build_source(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-async def test_both_generations_list_what_the_manifest_lists(
+async def test_both_generations_list_the_tools_of_the_manifest(
     application: ApplicationHarness, client: Client, generation: str
 ) -> None:
     manifest = {tool["name"]: tool for tool in (await client.get("/v1/agent/tools")).json()["tools"]}
@@ -84,7 +84,7 @@ _EXPECTED = {"not_found", "rate_limited", "unprocessable", "internal_error", "co
 """Nothing has the ids of examples; and the toy world lacks what a few operations reach out with."""
 
 
-async def test_what_is_done_is_done_by_the_api(application: ApplicationHarness, client: Client) -> None:
+async def test_tools_call_the_operations_of_the_api(application: ApplicationHarness, client: Client) -> None:
     async with open_client(application.app, await _create_secret(application)) as agent:
         made = await agent.call_tool("sources_create", _build_source())
         source = made.structured_content["id"]
@@ -121,7 +121,7 @@ async def test_lists_are_paged(application: ApplicationHarness, client: Client) 
     assert foreign.is_error and foreign.structured_content["errors"][0]["code"] == "invalid_cursor"
 
 
-async def test_keys_repeat_and_the_same_message_is_done_once(application: ApplicationHarness, client: Client) -> None:
+async def test_idempotency_keys_prevent_repeated_execution(application: ApplicationHarness, client: Client) -> None:
     async with open_client(application.app, await _create_secret(application)) as agent:
         once = await agent.call_tool("sources_create", _build_source(idempotency_key="k1"))
         again = await agent.call_tool("sources_create", _build_source(idempotency_key="k1"))
@@ -170,7 +170,7 @@ async def test_a_key_sees_and_calls_what_its_scopes_permit(application: Applicat
     )
 
 
-async def test_an_app_is_shown_what_its_person_could_let_it_do(application: ApplicationHarness) -> None:
+async def test_an_app_sees_the_tools_that_its_person_could_permit(application: ApplicationHarness) -> None:
     key, secret = await application.create_key(application.orgs["Fjord"], scopes=frozenset({"products:read"}))
     application.credentials.changed[key.id] = {"has_fixed_mode": False, "role": "viewer"}
     async with open_client(application.app, secret) as agent:
@@ -194,7 +194,7 @@ async def test_unauthenticated_clients_learn_where_to_sign_in(application: Appli
     assert cookie.status == 401, "a browser's session is no way in"
 
 
-async def test_pages_of_other_sites_are_refused(application: ApplicationHarness, client: Client) -> None:
+async def test_requests_of_other_origins_are_refused(application: ApplicationHarness, client: Client) -> None:
     for origin, status in ((BASE, 200), ("https://evil.example", 403), ("null", 403), ("https://[", 403)):
         assert (await post_message(client, build_request("tools/list"), origin=origin)).status == status, origin
     local = OriginCheck("http://127.0.0.1:8080")
@@ -238,7 +238,7 @@ async def test_hostile_messages_are_answered_as_errors(client: Client, version: 
     assert (await post_message(client, build_request("ping"), mcp_protocol_version="2025-11-25")).status == 200
 
 
-async def test_only_small_json_by_post_is_taken(client: Client) -> None:
+async def test_only_small_json_by_post_is_accepted(client: Client) -> None:
     assert (await client.send("GET", "/mcp")).headers["allow"] == "POST, OPTIONS"
     assert (await client.send("OPTIONS", "/mcp")).status == 204
     assert (await client.send("DELETE", "/mcp")).status == 405
@@ -281,7 +281,7 @@ async def test_large_answers_are_refused(client: Client, monkeypatch: pytest.Mon
     assert result["isError"] and "maximum of 100" in result["structuredContent"]["detail"]
 
 
-async def test_lists_of_tools_are_remembered_for_whom_they_are(application: ApplicationHarness, client: Client) -> None:
+async def test_lists_of_tools_are_cached_per_credential(application: ApplicationHarness, client: Client) -> None:
     narrow = Client(application.app, await _create_secret(application, scopes=frozenset({"usage:read"})))
     for _ in range(2):
         for caller, count in ((client, 20), (narrow, len(MANIFEST.list_permitted(frozenset({"usage:read"}))))):
@@ -313,7 +313,7 @@ async def test_resources(application: ApplicationHarness, client: Client, genera
     assert "If-Match" in error and "`precondition_failed`" in index
 
 
-async def test_the_mode_is_the_credentials(application: ApplicationHarness) -> None:
+async def test_the_mode_follows_from_the_credential(application: ApplicationHarness) -> None:
     sandbox = await _create_secret(application, livemode=False)
     async with open_client(application.app, sandbox) as agent:
         await agent.call_tool("sources_create", _build_source())
@@ -337,7 +337,7 @@ async def test_requests_are_logged_once_each_as_mcp(application: ApplicationHarn
     ]
 
 
-async def test_tools_without_a_person_are_none(application: ApplicationHarness) -> None:
+async def test_tools_without_a_scope_are_public(application: ApplicationHarness) -> None:
     """A tool whose operation has no scope is anybody's; one that would clash with another is refused at once."""
     tool = MANIFEST.find("orgs_list_plans")
     assert tool is not None and MANIFEST.permits(frozenset(), tool)
@@ -345,7 +345,7 @@ async def test_tools_without_a_person_are_none(application: ApplicationHarness) 
         type(MANIFEST)([tool, replace(tool)])
 
 
-async def test_only_the_arguments_of_a_call_are_long(application: ApplicationHarness) -> None:
+async def test_only_arguments_of_calls_may_be_long(application: ApplicationHarness) -> None:
     client = application.build_client(await _create_secret(application))
     many = [{"a": 1}] * 20_000
     for method, params in (

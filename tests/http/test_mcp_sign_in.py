@@ -40,7 +40,7 @@ async def test_an_app_works_within_its_scopes_and_requests_more(harness: OAuthHa
     assert 'error="insufficient_scope"' in challenge and 'scope="products:read sources:read sources:write"' in challenge
 
 
-async def test_a_token_for_one_edge_is_none_at_the_other(harness: OAuthHarness) -> None:
+async def test_a_token_is_valid_for_its_audience_only(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(), await harness.create_member()
     for edge, statuses in (("/mcp", (200, 401)), ("/v1", (401, 200))):
         tokens = await harness.sign_in(app, person, resource=BASE + edge, scope="sources:read")

@@ -79,7 +79,7 @@ async def test_a_missing_row_states_what_the_credential_can_read(application: Ap
         ),
     ],
 )
-async def test_an_id_of_another_kind_is_named_with_the_path_that_takes_it(target: str, message: str) -> None:
+async def test_an_id_of_another_kind_is_reported_with_the_path_that_accepts_it(target: str, message: str) -> None:
     async with open_source_harness() as harness:
         assert await _read_detail(harness.client, target) == message
 
@@ -96,12 +96,12 @@ async def test_a_replayed_response_has_the_same_message() -> None:
         )
 
 
-async def test_another_method_names_those_there_are(client: Client) -> None:
+async def test_an_unsupported_method_lists_the_supported_ones(client: Client) -> None:
     response = await client.send("DELETE", "/v1/things")
     assert response.status == 405
     assert response.json()["detail"] == f"This path does not support DELETE. Use one of {response.headers['allow']}."
 
 
-async def test_outside_the_api_the_way_in_is_named(client: Client) -> None:
+async def test_paths_outside_the_api_point_to_the_documentation(client: Client) -> None:
     assert "The API's paths start with /v1" in await _read_detail(client, "/products")
     assert "The API's paths start with /v1" in await _read_detail(client, "/errors/no_such_code")

@@ -25,7 +25,7 @@ async def harness() -> AsyncIterator[OAuthHarness]:
         yield OAuthHarness(application)
 
 
-async def test_apps_are_kept_by_owners_and_admins_in_the_console(harness: OAuthHarness) -> None:
+async def test_apps_are_managed_by_owners_and_admins_in_the_console(harness: OAuthHarness) -> None:
     org, apps = harness.application.orgs["Fjord"], harness.application.dependencies[OAuthServices].apps
     wanted = NewApp("  Stock   board ", AppKind.WEB, (CALLBACK,), frozenset({"products:read"}))
     async with harness.application.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
@@ -65,7 +65,7 @@ async def test_apps_are_kept_by_owners_and_admins_in_the_console(harness: OAuthH
         assert not any(secret in str(change) or fresh in str(change) for change in changes)
 
 
-async def test_a_deleted_apps_tokens_prove_nothing(harness: OAuthHarness) -> None:
+async def test_tokens_of_a_deleted_app_are_invalid(harness: OAuthHarness) -> None:
     app, person, apps = (
         await harness.create_app(),
         await harness.create_member(),
@@ -102,7 +102,7 @@ async def test_a_deleted_apps_tokens_prove_nothing(harness: OAuthHarness) -> Non
         ({"token_endpoint_auth_method": "private_key_jwt"}, "invalid_client_metadata"),
     ],
 )
-async def test_what_registers_itself_is_judged(harness: OAuthHarness, metadata: dict[str, object], code: str) -> None:
+async def test_registrations_are_validated(harness: OAuthHarness, metadata: dict[str, object], code: str) -> None:
     response = await harness.register_app(**metadata)
     assert response.status == 400 and response.json()["error"] == code
 
@@ -139,7 +139,7 @@ async def test_registrations_of_an_address_are_bounded(harness: OAuthHarness) ->
         (b'{"client_id": "URL", "redirect_uris": ["http://localhost/cb"]}' + b" " * 11_000, "application/json", 200),
     ],
 )
-async def test_documents_of_apps_are_judged(harness: OAuthHarness, body: bytes, kind: str, status: int) -> None:
+async def test_metadata_documents_are_validated(harness: OAuthHarness, body: bytes, kind: str, status: int) -> None:
     url = "https://editor.example/client.json"
     harness.application.dependencies[WebClient].serve(
         url, body.replace(b"URL", url.encode()), status, content_type=kind

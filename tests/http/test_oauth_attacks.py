@@ -37,7 +37,7 @@ async def _read_error(harness: OAuthHarness, app: App, **changes: str | None) ->
     return page.text
 
 
-async def test_a_code_shown_twice_ends_what_it_gave(harness: OAuthHarness) -> None:
+async def test_a_reused_code_revokes_its_tokens(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(), await harness.create_member()
     code = await harness.obtain_code(person, app)
     first = (await harness.redeem_code(app, code)).json()
@@ -46,7 +46,7 @@ async def test_a_code_shown_twice_ends_what_it_gave(harness: OAuthHarness) -> No
     assert (await harness.refresh_tokens(app, first["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_of_many_who_show_a_code_at_once_nobody_keeps_its_tokens(harness: OAuthHarness) -> None:
+async def test_concurrent_use_of_a_code_revokes_all_tokens(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(), await harness.create_member()
     code = await harness.obtain_code(person, app)
     responses = await asyncio.gather(*(harness.redeem_code(app, code) for _ in range(5)))
@@ -85,7 +85,7 @@ async def test_a_code_is_bound_to_its_app_address_verifier_and_minute(harness: O
     assert (await harness.redeem_code(app, late)).json()["error"] == "invalid_grant"
 
 
-async def test_another_apps_try_with_a_used_code_ends_nothing(harness: OAuthHarness) -> None:
+async def test_another_app_cannot_revoke_tokens_by_a_used_code(harness: OAuthHarness) -> None:
     app, other, person = await harness.create_app(), await harness.create_app(), await harness.create_member()
     code = await harness.obtain_code(person, app)
     body = (await harness.redeem_code(app, code)).json()
@@ -104,9 +104,7 @@ async def test_another_apps_try_with_a_used_code_ends_nothing(harness: OAuthHarn
     ],
 )
 @pytest.mark.parametrize("kind", [AppKind.WEB, AppKind.SINGLE_PAGE])
-async def test_there_is_no_way_around_pkce(
-    harness: OAuthHarness, kind: AppKind, changes: dict[str, str | None]
-) -> None:
+async def test_pkce_is_required(harness: OAuthHarness, kind: AppKind, changes: dict[str, str | None]) -> None:
     app, person = await harness.create_app(kind), await harness.create_member()
     parameters = parse_redirect(await harness.request_consent(person, app, **changes))
     assert parameters["error"] == "invalid_request" and parameters["state"] == "s t&ä" and parameters["to"] == CALLBACK
@@ -121,7 +119,7 @@ async def test_there_is_no_way_around_pkce(
         "javascript:alert(1)", 'https://app.example/cb"', "https://app.example/cb\n", "https://app.example\\@evil.example/cb", "é",
     ],
 )  # fmt: skip
-async def test_a_browser_goes_to_registered_addresses_alone(harness: OAuthHarness, uri: str) -> None:
+async def test_redirects_lead_to_registered_addresses_only(harness: OAuthHarness, uri: str) -> None:
     text = await _read_error(harness, await harness.create_app(), redirect_uri=uri)
     assert not re.search(r'(href|action|content|src)="[^"]*evil', text) and "invalid_request" in text
 
@@ -154,7 +152,7 @@ async def test_every_refusal_names_the_issuer(harness: OAuthHarness) -> None:
     assert denied["error"] == "access_denied" and denied["state"] == "s t&ä"
 
 
-async def test_no_token_holds_more_than_was_agreed_to(harness: OAuthHarness) -> None:
+async def test_no_token_exceeds_the_consent(harness: OAuthHarness) -> None:
     app, person = (
         await harness.create_app(scopes=frozenset({"products:read", "sources:read"})),
         await harness.create_member(),
@@ -195,7 +193,7 @@ async def test_a_quick_token_theft_is_detected_too(harness: OAuthHarness) -> Non
     assert (await harness.refresh_tokens(app, again["refresh_token"])).status == 200, "another app's try ends nothing"
 
 
-async def test_an_app_proves_who_it_is(harness: OAuthHarness) -> None:
+async def test_apps_are_authenticated(harness: OAuthHarness) -> None:
     app, public, person = (
         await harness.create_app(),
         await harness.create_app(AppKind.SINGLE_PAGE),
@@ -225,7 +223,7 @@ async def test_an_app_proves_who_it_is(harness: OAuthHarness) -> None:
         assert response.status == 400 and response.json()["error"] in ("unsupported_grant_type", "invalid_request")
 
 
-async def test_forms_alone_are_taken(harness: OAuthHarness) -> None:
+async def test_only_forms_are_accepted(harness: OAuthHarness) -> None:
     app = await harness.create_app(AppKind.MACHINE)
     client = Client(harness.application.app, None)
     form = urlencode(
@@ -260,7 +258,7 @@ async def test_nothing_secret_is_logged(harness: OAuthHarness, caplog: pytest.Lo
     assert not [secret for secret in secrets if secret in caplog.text]
 
 
-async def test_no_one_consents_in_the_name_of_another(harness: OAuthHarness) -> None:
+async def test_consent_cannot_be_forged(harness: OAuthHarness) -> None:
     app, person, other = await harness.create_app(), await harness.create_member(), await harness.create_member("Oak")
     page, foreign = await harness.request_consent(person, app), await harness.request_consent(other, app)
     fields = {"request": page.field("request"), "decision": "allow", "org": harness.application.orgs["Fjord"].id}

@@ -87,7 +87,7 @@ async def test_a_native_app_listens_at_any_port(harness: OAuthHarness) -> None:
     assert response.status == 200
 
 
-async def test_what_a_person_may_do_is_the_most_that_a_token_may(harness: OAuthHarness) -> None:
+async def test_a_token_never_exceeds_the_persons_permissions(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(), await harness.create_member(role="editor")
     token = (await harness.sign_in(app, person, scope="sources:write sources:read exports:write"))["access_token"]
     client = harness.build_client(token)
@@ -121,7 +121,7 @@ async def test_a_machine_app_acts_as_its_organisation(harness: OAuthHarness) -> 
     assert more.status == 400 and more.json()["error"] == "invalid_scope"
 
 
-async def test_a_persons_token_counts_as_a_person(harness: OAuthHarness) -> None:
+async def test_a_persons_token_is_limited_as_a_person(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(), await harness.create_member("Fjord", "Oak")
     token = (await harness.sign_in(app, person, scope="org:read sources:write"))["access_token"]
     response = await harness.build_client(token).get("/v1/me/orgs")
@@ -135,7 +135,7 @@ async def test_a_persons_token_counts_as_a_person(harness: OAuthHarness) -> None
     assert (await harness.build_client(token).post("/v1/owner")).status == 200
 
 
-async def test_a_refresh_token_is_another_one_after_each_use(harness: OAuthHarness) -> None:
+async def test_refresh_tokens_rotate(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(AppKind.SINGLE_PAGE), await harness.create_member()
     first = await harness.sign_in(app, person, scope="products:read sources:read")
     second = (await harness.refresh_tokens(app, first["refresh_token"], scope="products:read")).json()
@@ -148,7 +148,7 @@ async def test_a_refresh_token_is_another_one_after_each_use(harness: OAuthHarne
     assert over.status == 400 and over.json()["error"] == "invalid_grant"
 
 
-async def test_a_sign_in_ends_however_often_it_is_refreshed(harness: OAuthHarness) -> None:
+async def test_a_sign_in_ends_despite_refreshes(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(), await harness.create_member()
     body = await harness.sign_in(app, person)
     for _ in range(8):
@@ -209,7 +209,7 @@ async def test_a_device_is_signed_in(harness: OAuthHarness) -> None:
     assert "error" in await poll(), "it is good for one use"
 
 
-async def test_a_device_is_refused_and_forgotten(harness: OAuthHarness) -> None:
+async def test_a_refused_device_gets_no_token(harness: OAuthHarness) -> None:
     app, person = await harness.create_app(AppKind.NATIVE, "com.example.app:/cb"), await harness.create_member()
     started = (await harness.post_form("/oauth/device", client_id=app.client_id)).json()
     other = (await harness.post_form("/oauth/device", client_id=app.client_id)).json()
@@ -304,7 +304,7 @@ async def test_an_earlier_consent_is_not_requested_again(harness: OAuthHarness) 
     assert quiet["error"] == "interaction_required"
 
 
-async def test_the_sign_in_comes_first(harness: OAuthHarness) -> None:
+async def test_consent_requires_a_sign_in(harness: OAuthHarness) -> None:
     from tests.http.browser import ConsoleBrowser
 
     app, signed_out = await harness.create_app(), ConsoleBrowser(harness.application.app)

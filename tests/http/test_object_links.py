@@ -87,7 +87,7 @@ async def test_preflight(served: tuple[ApplicationHarness, FileObjects]) -> None
     assert "PUT" in response.headers["access-control-allow-methods"]
 
 
-async def test_a_broken_upload_leaves_nothing(served: tuple[ApplicationHarness, FileObjects]) -> None:
+async def test_an_interrupted_upload_leaves_nothing(served: tuple[ApplicationHarness, FileObjects]) -> None:
     application, objects = served
     path, _, query = (await _sign_put(application, objects)).partition("?")
     messages: list[Any] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"half", "more_body": True}]

@@ -22,15 +22,15 @@ def description() -> dict[str, Any]:
     return build_document(load_operation_table(), "https://api.example", "https://docs.example")
 
 
-def test_valid(description: dict[str, Any]) -> None:
+def test_the_description_is_valid(description: dict[str, Any]) -> None:
     validate(description)
 
 
-def test_toys_valid() -> None:
+def test_the_example_area_is_valid() -> None:
     validate(build_document(OperationTable([example_area.AREA]), "https://api.example", "https://docs.example"))
 
 
-def test_every_row_and_answer(description: dict[str, Any]) -> None:
+def test_every_operation_and_response_is_described(description: dict[str, Any]) -> None:
     for row in load_operation_table():
         operation = description["paths"][row.path][row.method.lower()]
         assert operation["operationId"] == row.id
@@ -75,7 +75,7 @@ def test_absent_properties_are_left_out(description: dict[str, Any]) -> None:
     assert {path for path in found if not path.endswith(".next_cursor")} == NULLS
 
 
-def test_every_answer_with_content_has_an_example_that_fits(description: dict[str, Any]) -> None:
+def test_every_response_with_content_has_a_valid_example(description: dict[str, Any]) -> None:
     for path, item in description["paths"].items():
         for method, operation in item.items():
             contents = [response.get("content", {}) for response in operation["responses"].values()]
@@ -104,7 +104,7 @@ def _resolve(part: Any, description: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("type", EVENT_SCHEMAS)
-def test_what_receivers_get_is_described(description: dict[str, Any], type: str) -> None:
+def test_webhook_payloads_are_described(description: dict[str, Any], type: str) -> None:
     post = description["webhooks"][type]["post"]
     names = {_resolve(parameter, description)["name"] for parameter in post["parameters"]}
     assert names == {
@@ -127,7 +127,7 @@ def test_webhooks_have_a_tag_of_their_own(description: dict[str, Any]) -> None:
     assert received and not served & received
 
 
-def test_an_answer_is_one_thing(description: dict[str, Any]) -> None:
+def test_responses_have_no_alternatives(description: dict[str, Any]) -> None:
     """No operation answers a thing or a preview: what a dry run answers is described apart."""
     preview = description["components"]["responses"]["preview"]["content"]
     assert list(preview) == ["application/vnd.furniops.preview+json"]
@@ -150,7 +150,7 @@ def _walk_schemas(part: Any) -> Iterator[dict[str, Any]]:
             yield from _walk_schemas(value)
 
 
-def test_every_thing_is_described_once(description: dict[str, Any]) -> None:
+def test_every_schema_is_described_once(description: dict[str, Any]) -> None:
     for place in ("paths", "webhooks"):
         for schema in _walk_schemas(description[place]):
             assert "properties" not in schema, schema
@@ -174,13 +174,13 @@ def _remove_annotations(schema: dict[str, Any]) -> str:
     return json.dumps(content, sort_keys=True)
 
 
-def test_no_choice_is_offered_twice(description: dict[str, Any]) -> None:
+def test_no_alternative_is_repeated(description: dict[str, Any]) -> None:
     for schema in _walk_schemas(description):
         if isinstance(choices := schema.get("enum"), list):
             assert len(choices) == len(set(choices)), choices
 
 
-def test_one_name_is_one_thing() -> None:
+def test_names_of_schemas_are_unique() -> None:
     schemas = ComponentSchemas()
     one = {"title": "one", "type": "object", "properties": {"a": {"type": "string"}}}
     schemas.add_schema(one, "first")

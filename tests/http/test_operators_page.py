@@ -72,7 +72,7 @@ async def request_page(
     return start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, body["body"].decode()
 
 
-async def test_what_it_shows(application: ApplicationHarness) -> None:
+async def test_the_page_shows_the_state_of_the_service(application: ApplicationHarness) -> None:
     box = application.dependencies[OutgoingMail]
     await box.add_message(
         "ada@fjord.example", "<b>Come in</b>", "Open https://api.joinery.test/console/link/x <script>", "sign_in"
@@ -96,7 +96,7 @@ async def test_what_it_shows(application: ApplicationHarness) -> None:
     assert " style=" not in text and "<form" not in text
 
 
-async def test_a_part_that_cannot_be_had_hides_no_other(application: ApplicationHarness) -> None:
+async def test_an_unavailable_section_hides_no_other(application: ApplicationHarness) -> None:
     class Broken:
         async def list_tenants(self, now: Any) -> Any:
             raise Unavailable("The database is out of reach.")
@@ -108,7 +108,7 @@ async def test_a_part_that_cannot_be_had_hides_no_other(application: Application
     assert status == 200 and text.count("The database is out of reach.") == 3 and "Outgoing email" in text
 
 
-async def test_looking_often_costs_what_one_look_does(application: ApplicationHarness) -> None:
+async def test_the_page_is_cached(application: ApplicationHarness) -> None:
     class Counting:
         reads, waiting = 0, 3
 
@@ -151,14 +151,14 @@ STRANGE: list[dict[str, str]] = [
 ]
 
 
-async def test_to_whom_it_does_not_answer(application: ApplicationHarness) -> None:
+async def test_foreign_requests_are_refused(application: ApplicationHarness) -> None:
     for headers in STRANGE:
         for path in ("/", "/console/static/x/console.css"):
             status, _, text = await request_page(application, path=path, **headers)
             assert status == 421 and "email" not in text, headers
 
 
-async def test_it_is_one_page_that_is_looked_at(application: ApplicationHarness) -> None:
+async def test_only_the_page_is_served(application: ApplicationHarness) -> None:
     assert (await request_page(application, path="/metrics"))[0] == 404
     assert (await request_page(application, method="POST"))[0] == 405
     status, headers, text = await request_page(application, method="HEAD")
@@ -166,7 +166,7 @@ async def test_it_is_one_page_that_is_looked_at(application: ApplicationHarness)
     assert (await request_page(application, path="/console/static/now/console.css"))[0] == 200
 
 
-async def test_it_is_served_on_a_port_or_not_at_all(
+async def test_the_page_is_served_only_on_its_own_port(
     application: ApplicationHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     import socket

@@ -16,7 +16,7 @@ def _read_numbers(response: Response) -> list[int]:
 
 
 @pytest.mark.asyncio
-async def test_walks(client: Client) -> None:
+async def test_pages_contain_every_item_once(client: Client) -> None:
     seen: list[int] = []
     response = await client.get("/v1/things?limit=30")
     while True:
@@ -80,7 +80,9 @@ async def test_a_forward_list_has_no_ending_before(client: Client) -> None:
 
 
 @pytest.mark.asyncio
-async def test_cursors_stay_where_they_were_issued(application: ApplicationHarness, client: Client) -> None:
+async def test_cursors_are_valid_only_for_their_list_and_tenant(
+    application: ApplicationHarness, client: Client
+) -> None:
     cursor = (await client.get("/v1/things?colour=red")).json()["next_cursor"]
     assert (await client.get(f"/v1/things?colour=red&limit=3&starting_after={cursor}")).status == 200
     sandbox, other = await application.create_client(livemode=False), await application.create_client("Oak")
@@ -114,7 +116,7 @@ def test_tampering(key: str, flip: int, letter: str) -> None:
     assert cursors.verify(context, cursor + letter) is None
 
 
-def test_no_key_no_cursor() -> None:
+def test_a_page_without_a_key_has_no_cursor() -> None:
     assert CursorSigner(SigningKeys(b"secret")).sign(b"", None) is None
     assert CursorSigner(SigningKeys(b"secret")).verify(b"", "a" * 2000) is None
     assert CursorSigner(SigningKeys(b"secret")).verify(b"", "ä") is None

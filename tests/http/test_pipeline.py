@@ -100,7 +100,7 @@ async def test_shedding_precedes_permission_and_follows_the_budget(
     assert (await unscoped.get("/v1/things")).code == "rate_limited"
 
 
-async def test_body_precedes_idempotency_key_and_that_the_resource(client: Client) -> None:
+async def test_body_precedes_idempotency_key_which_precedes_the_resource(client: Client) -> None:
     target = "/v1/things/nonsense/poke"
     assert (await client.send_json("POST", target, {"b": 1})).faults == {("b", "unknown_field")}
     assert (await client.send_json("POST", target, {"a": 1})).faults == {("header.Idempotency-Key", "required")}
@@ -114,7 +114,7 @@ async def test_permission_precedes_the_resource(application: ApplicationHarness)
     assert (await client.get(f"/v1/things/{UNKNOWN}")).code == "permission_denied"
 
 
-async def test_others_resources_answer_like_missing_ones(application: ApplicationHarness, client: Client) -> None:
+async def test_resources_of_others_respond_like_missing_ones(application: ApplicationHarness, client: Client) -> None:
     fjord, oak = application.orgs["Fjord"], application.orgs["Oak"]
     paths = {
         "unknown": UNKNOWN,
@@ -151,7 +151,7 @@ async def test_unknown_paths_and_methods_are_reported_after_authentication(
     assert (await client.send("BREW", "/v1/things")).status == 405
 
 
-async def test_static_segments_win(client: Client) -> None:
+async def test_static_segments_precede_parameters(client: Client) -> None:
     assert (await client.get("/v1/things/special")).json()["object"] == "peek"
     assert (await client.get("/v1/things/speci%61l")).json()["object"] == "peek"
     assert (await client.send("DELETE", "/v1/things/special")).status == 404, "an id that is malformed, not a 405"
@@ -183,7 +183,7 @@ async def test_request_lines(client: Client, method: str, target: str, headers: 
     assert is_id("req", response.headers["request-id"])
 
 
-async def test_unforeseen_errors(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_errors_respond_with_500(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     example_area.BEHAVIOUR["then"] = RuntimeError("the password is hunter2")
     response = await client.get("/v1/things/special")
     assert (response.status, response.code) == (500, "internal_error")

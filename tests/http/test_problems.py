@@ -19,7 +19,7 @@ async def _post_thing(client: Client, body: bytes, **headers: str) -> Response:
     return await client.send("POST", "/v1/things", body=body, headers=TYPED | headers)
 
 
-async def test_shape(client: Client) -> None:
+async def test_problem_responses_have_a_fixed_shape(client: Client) -> None:
     example_area.BEHAVIOUR["then"] = Conflict("The source is paused.")
     response = await client.get("/v1/things/special")
     assert response.headers["content-type"] == "application/problem+json"
@@ -48,7 +48,7 @@ async def test_every_domain_error_has_a_status() -> None:
         assert body["status"] == response.status == CODES[body["code"]].status
 
 
-async def test_many_faults_are_cut() -> None:
+async def test_many_errors_are_truncated() -> None:
     faults = tuple(FieldError(f"f{n}", "required", "x") for n in range(5000))
     body = ProblemResponses(DOCS, DOCS).respond(InvalidRequest("x", fields=faults), "req_x").body
     assert len(json.loads(body)["errors"]) == 100
@@ -112,7 +112,7 @@ async def test_accepted_bodies(client: Client, body: bytes) -> None:
     assert (await _post_thing(client, body)).status == 201
 
 
-async def test_query_and_body_faults_come_together(client: Client) -> None:
+async def test_query_and_body_errors_are_reported_together(client: Client) -> None:
     response = await client.post("/v1/things?x=1", {"nome": 1})
     assert response.faults == {("query.x", "unknown_field"), ("name", "required"), ("nome", "unknown_field")}
 

@@ -25,7 +25,7 @@ def run_concurrently(count, work):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+def test_client_files_are_built_once(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
     made, under_way, most, real = [], [], [], client_files.build_distribution
 
     def slowly(document):
@@ -54,7 +54,7 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs/quickstart"])
-def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_pages_are_built_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     build_site()
     rendered, real = [], PublicPages._render
 
@@ -70,7 +70,7 @@ def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None
 
 
 @pytest.mark.asyncio
-async def test_what_waits_behind_one_thread_is_bounded() -> None:
+async def test_requests_queued_for_the_thread_are_limited() -> None:
     go, thread = threading.Event(), SingleThreadExecutor("test", max_tasks=2)
     waiting = [asyncio.create_task(thread.run(go.wait)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_what_waits_behind_one_thread_is_bounded() -> None:
 
 
 @pytest.mark.asyncio
-async def test_cancelled_requests_free_their_place() -> None:
+async def test_cancelled_requests_release_their_slot() -> None:
     go, thread = threading.Event(), SingleThreadExecutor("test", max_tasks=2)
     waiting = [asyncio.create_task(thread.run(go.wait)) for _ in range(2)]
     await asyncio.sleep(0)

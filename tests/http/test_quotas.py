@@ -141,7 +141,7 @@ async def test_pushing() -> None:
         assert (await at.client.post(path, body | {"more": False})).status == 202
 
 
-async def test_a_batch_that_expired_takes_no_more_parts() -> None:
+async def test_an_expired_batch_accepts_no_more_parts() -> None:
     async with open_source_harness() as at:
         source = await at.create_source(**PUSH_SOURCE)
         path = f"/v1/sources/{source['id']}/records"
@@ -184,7 +184,7 @@ async def announce_upload(client: Client, bytes: int = 10) -> tuple[Any, str]:
     return upload, f"{parts.path}?{parts.query}"
 
 
-async def test_bytes_are_taken_while_they_are_awaited_only(tmp_path: Path) -> None:
+async def test_bytes_are_accepted_only_while_the_upload_is_pending(tmp_path: Path) -> None:
     async with open_application(tmp_path) as (application, client, objects):
         upload, link = await announce_upload(client)
         anonymous = application.build_client()
@@ -197,7 +197,7 @@ async def test_bytes_are_taken_while_they_are_awaited_only(tmp_path: Path) -> No
         assert b"".join([chunk async for chunk in objects.read(key)]) == b"0123456789"
 
 
-async def test_more_than_was_announced_is_refused_before_it_comes(tmp_path: Path) -> None:
+async def test_a_body_above_the_announced_size_is_refused_unread(tmp_path: Path) -> None:
     async with open_application(tmp_path) as (application, client, _):
         _, link = await announce_upload(client)
         taken: list[str] = []
@@ -264,7 +264,7 @@ async def test_few_files_at_a_time(tmp_path: Path) -> None:
         assert (await anonymous.send("PUT", links[-1], body=b"x" * 10, headers=CSV)).status == 200
 
 
-async def test_puts_have_a_budget(tmp_path: Path) -> None:
+async def test_puts_are_rate_limited(tmp_path: Path) -> None:
     async with open_application(tmp_path) as (application, client, _):
         _, link = await announce_upload(client)
         anonymous = application.build_client()

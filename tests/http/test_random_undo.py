@@ -209,13 +209,13 @@ async def check_undo_and_redo(actor: RandomActor, turns: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_all_is_as_it_was(seed: int) -> None:
+async def test_undo_restores_all_documents(seed: int) -> None:
     async with run_random_actor(random.Random(seed)) as actor:
         await check_undo_and_redo(actor, 14)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 130))
-async def test_all_is_as_it_was_after_much(seed: int) -> None:
+async def test_undo_restores_all_documents_after_many_acts(seed: int) -> None:
     async with run_random_actor(random.Random(seed)) as actor:
         await check_undo_and_redo(actor, 40)

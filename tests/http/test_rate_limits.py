@@ -44,7 +44,7 @@ async def test_retry_after_of_slow_budgets(application: ApplicationHarness) -> N
     assert (await client.post("/v1/bulk")).headers["retry-after"] == "10"
 
 
-async def test_refusals_carry_the_headers_too(client: Client) -> None:
+async def test_refusals_have_the_rate_limit_headers(client: Client) -> None:
     for response in (
         await client.get("/v1/nothing"),
         await client.get("/v1/things?x=1"),
@@ -74,7 +74,7 @@ async def test_windows(tier: str, windows: dict[str, int]) -> None:
     assert window_by_rate == windows
 
 
-async def test_people_and_programs_lock_each_other_out_of_nothing(application: ApplicationHarness) -> None:
+async def test_people_and_programs_have_separate_limits(application: ApplicationHarness) -> None:
     """A thousand pages of one person leave keys and colleagues all they have, and a program that spends all leaves people theirs."""
     busy, colleague, program = (
         await application.open_browser(),
@@ -94,7 +94,7 @@ async def test_people_and_programs_lock_each_other_out_of_nothing(application: A
     assert (await colleague.submit(form, "/console/sources/new/push", name="Ash")).status == 303
 
 
-async def test_larger_work_counts_alike_whoever_starts_it() -> None:
+async def test_expensive_operations_share_a_limit() -> None:
     for tier, rates in TIERS.items():
         for rate in rates:
             own = build_named_rate_limit("o", True, tier, rate, "usr_1").bucket.key

@@ -26,7 +26,7 @@ def create_receive(pieces: list[tuple[float, bytes]]) -> Any:
     return receive
 
 
-async def test_patience() -> None:
+async def test_slow_bodies_time_out() -> None:
     pace = MinimumRate(grace_seconds=10, max_pause_seconds=5, bytes_per_second=100)
     assert pace.compute_remaining_seconds(0, 0) == 5, "never silent for longer"
     assert pace.compute_remaining_seconds(8, 0) == 2, "the grace ends"
@@ -35,7 +35,7 @@ async def test_patience() -> None:
     assert pace.compute_remaining_seconds(1000, 1 << 30) == 5, "but no more silence"
 
 
-async def test_bytes_that_trickle_are_given_up() -> None:
+async def test_trickling_bodies_are_aborted() -> None:
     body = IncomingBody(create_receive([(0.05, b"x")] * 100))
     pace, taken = MinimumRate(grace_seconds=0.3, max_pause_seconds=0.2, bytes_per_second=1000), 0
     with pytest.raises(BodyTooSlow):
@@ -44,7 +44,7 @@ async def test_bytes_that_trickle_are_given_up() -> None:
     assert 2 <= taken <= 20
 
 
-async def test_a_steady_sender_may_take_its_time() -> None:
+async def test_a_steady_sender_is_not_limited_in_total_time() -> None:
     body = IncomingBody(create_receive([(0.05, b"x" * 100)] * 20 + [(0.0, b"end")]))
     assert (
         len(
@@ -61,13 +61,13 @@ async def test_a_steady_sender_may_take_its_time() -> None:
     )
 
 
-async def test_the_time_of_whoever_takes_it_is_not_the_senders() -> None:
+async def test_the_readers_time_does_not_count_as_the_senders() -> None:
     body = IncomingBody(create_receive([(0.0, b"x")] * 5 + [(0.0, b"end")]))
     async for _ in body.iter_chunks(MinimumRate(grace_seconds=0.2, max_pause_seconds=0.2, bytes_per_second=1000)):
         await asyncio.sleep(0.1)
 
 
-async def test_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bodies_are_read_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await IncomingBody(create_receive([(0.0, b"a"), (0.0, b"end")])).read(4) == b"aend"
     with pytest.raises(PayloadTooLarge):
         await IncomingBody(create_receive([(0.0, b"aa"), (0.0, b"end")])).read(4)

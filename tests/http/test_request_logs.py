@@ -23,7 +23,7 @@ async def _wait_for_flush(application: ApplicationHarness) -> list[RequestLog]:
     return logs
 
 
-async def test_entry(application: ApplicationHarness) -> None:
+async def test_a_request_is_logged(application: ApplicationHarness) -> None:
     key, secret = await application.create_key(application.orgs["Fjord"])
     client = Client(application.app, secret)
     thing = example_area.add_thing(application.orgs["Fjord"].id)
@@ -180,7 +180,7 @@ async def test_few_entries_wait_half_a_second_at_most() -> None:
     await queue.stop()
 
 
-async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entries_added_during_a_write_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.05)
 
     class Busy(UnreliableSink):
@@ -201,7 +201,7 @@ async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypa
     await queue.stop()
 
 
-async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_store_loses_no_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01, 0.01))
     sink = UnreliableSink()
     sink.failures = 7
@@ -213,7 +213,7 @@ async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatc
     assert [entry.id for entry in sink.written] == [str(number) for number in range(700)]
 
 
-async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entries_of_an_unavailable_node_delay_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.01)
 
@@ -242,7 +242,7 @@ async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pyt
     await queue.stop()
 
 
-async def test_entries_whose_own_store_is_back_are_written_also_while_others_keep_coming(
+async def test_entries_of_a_recovered_node_are_written_under_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
@@ -267,7 +267,7 @@ async def test_entries_whose_own_store_is_back_are_written_also_while_others_kee
             await asyncio.sleep(0.01)
 
 
-async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_entry_that_the_store_rejects_blocks_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01,))
 
     class Picky(UnreliableSink):

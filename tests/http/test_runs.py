@@ -101,7 +101,7 @@ async def test_start_of_a_stream(harness: SourceHarness) -> None:
 
 
 @pytest.mark.parametrize("body", [{"stream": "prices"}, {"accept_shrink": "yes"}, {"full": True}])
-async def test_bad_starts(harness: SourceHarness, body: Any) -> None:
+async def test_invalid_starts_are_refused(harness: SourceHarness, body: Any) -> None:
     source = await harness.create_source()
     assert (await harness.client.post(f"/v1/sources/{source['id']}/runs", body)).code == "invalid_request"
 
@@ -122,7 +122,7 @@ async def test_a_degraded_source_still_runs(harness: SourceHarness) -> None:
     assert (await harness.client.post(f"/v1/sources/{source['id']}/runs")).status == 202
 
 
-async def test_what_cannot_be_pulled(harness: SourceHarness) -> None:
+async def test_sources_without_pulling_cannot_be_started(harness: SourceHarness) -> None:
     others: list[dict[str, Any]] = [FILE_SOURCE | {"config": {}}, PUSH_SOURCE, {"connector": "reader"}]
     for fields in others:
         source = await harness.create_source(**fields)
@@ -145,7 +145,7 @@ async def test_a_source_without_a_stock_feed_has_no_stock_run(harness: SourceHar
     assert (await harness.client.post(f"/v1/sources/{fed['id']}/runs", {"stream": "stock"})).status == 202
 
 
-async def test_a_run_shows_everything(harness: SourceHarness) -> None:
+async def test_a_run_has_all_fields(harness: SourceHarness) -> None:
     moment = builders.MOMENT
     run = builders.run(
         "src_1",
@@ -191,7 +191,7 @@ async def test_list_pages_both_ways(harness: SourceHarness) -> None:
     assert (await harness.client.get("/v1/sources/src_0000000000000000000000/runs")).code == "not_found"
 
 
-async def test_a_push_is_a_run(harness: SourceHarness) -> None:
+async def test_a_push_creates_a_run(harness: SourceHarness) -> None:
     source = await harness.create_source(**PUSH_SOURCE)
     run = await _push(harness, source)
     assert (run["trigger"], run["stream"], run["status"]) == ("push", "catalogue", "queued")
@@ -260,7 +260,7 @@ async def test_records_keep_their_exact_numbers(harness: SourceHarness) -> None:
         ({"atomic": True}, ("atomic", "unknown_field")),
     ],
 )
-async def test_bad_pushes(harness: SourceHarness, body: Any, fault: tuple[str, str]) -> None:
+async def test_invalid_pushes_are_refused(harness: SourceHarness, body: Any, fault: tuple[str, str]) -> None:
     source = await harness.create_source(**PUSH_SOURCE)
     response = await harness.client.post(f"/v1/sources/{source['id']}/records", {"records": [RECORD], **body})
     assert response.status == 400 and fault in response.faults
@@ -284,7 +284,7 @@ def replace_description(record: Any, description: str) -> Any:
     return {**record, "product": {**record["product"], "description": description}}
 
 
-async def test_a_repeated_push_is_one_run(harness: SourceHarness) -> None:
+async def test_a_repeated_push_creates_one_run(harness: SourceHarness) -> None:
     source = await harness.create_source(**PUSH_SOURCE)
     path = f"/v1/sources/{source['id']}/records"
     responses = [await harness.client.post(path, {"records": [RECORD]}, idempotency_key="once") for _ in range(2)]
@@ -303,7 +303,7 @@ async def test_a_dry_start_queues_nothing(harness: SourceHarness) -> None:
     assert (await harness.client.get(path)).json()["data"] == []
 
 
-async def test_ended_runs_stay_readable(harness: SourceHarness) -> None:
+async def test_ended_runs_remain_readable(harness: SourceHarness) -> None:
     source = await harness.create_source()
     run = (await harness.client.post(f"/v1/sources/{source['id']}/runs")).json()
     async with harness.application.uow.begin(harness.tenant, OPERATOR) as tx:
@@ -313,7 +313,7 @@ async def test_ended_runs_stay_readable(harness: SourceHarness) -> None:
     assert (shown["status"], shown["stage"]) == ("cancelled", "store")
 
 
-async def test_values_are_judged_by_the_run_and_null_is_a_value(harness: SourceHarness) -> None:
+async def test_values_are_validated_by_the_run_and_null_is_a_value(harness: SourceHarness) -> None:
     source = await harness.create_source(**PUSH_SOURCE)
     offer = {"location": "main", "currency": "USD", "price": 49900, "cost": None, "quantity": ">50", "incoming": None}
     variant = {

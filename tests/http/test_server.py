@@ -131,7 +131,7 @@ async def test_http2_is_used_only_when_requested(connection: ServerConnection) -
     ],
 )
 @pytest.mark.parametrize("method", [b"GET", b"POST"])
-async def test_lengths_that_two_readers_could_see_differently(
+async def test_ambiguous_body_lengths_are_refused(
     connection: ServerConnection, method: bytes, fields: bytes, status: int
 ) -> None:
     hidden = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -165,7 +165,7 @@ async def test_an_unread_body_leaves_nothing_behind(connection: ServerConnection
     assert len(asyncio.all_tasks()) <= before
 
 
-async def test_only_so_many_connections() -> None:
+async def test_connections_are_limited() -> None:
     async with serve_application(max_connections=3) as connection:
         ends = [await asyncio.open_connection("127.0.0.1", connection.port) for _ in range(3)]
         assert await exchange_bytes(connection.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") in (b"", b"<end>")
@@ -174,7 +174,7 @@ async def test_only_so_many_connections() -> None:
         assert (await connection.send("GET /healthz HTTP/1.1"))[0] == 200
 
 
-async def test_a_client_that_connected_before_the_stop_is_answered(connection: ServerConnection) -> None:
+async def test_a_client_connected_before_shutdown_gets_a_response(connection: ServerConnection) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", connection.port)
     await asyncio.sleep(0.05)
     connection.stopping.set()
@@ -248,7 +248,7 @@ async def test_an_announced_size_is_refused_unread(connection: ServerConnection)
     assert (await connection.send(head))[0] == 413
 
 
-async def test_odd_paths(connection: ServerConnection) -> None:
+async def test_unusual_paths_are_handled(connection: ServerConnection) -> None:
     for target, status in (
         ("/v1/things/%2e%2e/x", 404),
         ("/v1/things/src_%C3%28aaaaaaaaaaaaaaaaaaaa", 404),

@@ -85,7 +85,7 @@ def parse_pages() -> dict[str, SitePage]:
     return {path: SitePage(read_page(path)) for path in paths}
 
 
-def test_pages_are_whole() -> None:
+def test_pages_are_complete() -> None:
     for path, page in parse_pages().items():
         assert page.open == [], path
         assert len(page.ids) == len(set(page.ids)), path
@@ -95,7 +95,7 @@ def test_pages_are_whole() -> None:
         assert all(after <= before + 1 for before, after in zip(page.levels, page.levels[1:], strict=False)), path
 
 
-def test_every_page_is_there() -> None:
+def test_every_page_exists() -> None:
     assert {HOME_PATH + name for name in build_pages()} - {f"{HOME_PATH}index"} <= parse_pages().keys() and len(
         parse_pages()
     ) > 200
@@ -103,7 +103,7 @@ def test_every_page_is_there() -> None:
     assert docs <= {name.rpartition("/")[2] for name in build_pages()}
 
 
-def test_every_link_leads_to_a_page_and_every_anchor_to_a_place_on_it() -> None:
+def test_every_link_and_anchor_has_a_target() -> None:
     dead = []
     for path, page in parse_pages().items():
         for link in [*page.links, *page.fetched]:
@@ -117,24 +117,24 @@ def test_every_link_leads_to_a_page_and_every_anchor_to_a_place_on_it() -> None:
     assert not dead, dead[:20]
 
 
-def test_nothing_is_fetched_from_elsewhere() -> None:
+def test_no_resource_is_loaded_from_other_hosts() -> None:
     assert [link for page in parse_pages().values() for link in page.fetched if re.match("[a-z]+:|//", link)] == []
     assert "unsafe" not in build_site().policy and "http" not in build_site().policy
 
 
-def test_the_inline_parts_are_those_that_the_policy_allows() -> None:
+def test_inline_scripts_match_the_policy() -> None:
     for path in parse_pages():
         for kind in ("style", "script"):
             for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", read_page(path), re.DOTALL):
                 assert build_hash_source(inner) in build_site().policy, path
 
 
-def test_the_addresses_are_those_of_the_service() -> None:
+def test_addresses_are_those_of_the_service() -> None:
     assert f"{BASE_URL}/v1/" in read_page("/docs/reference/webhooks")
     assert not [path for path in parse_pages() if ".invalid" in read_page(path)]
 
 
-def test_links_between_files_lead_to_files() -> None:
+def test_links_between_files_have_targets() -> None:
     """As they are read on a disk or on GitHub; Sphinx refuses those to pages and headings that there are not."""
     files = [ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")]
     dead = []
@@ -146,21 +146,21 @@ def test_links_between_files_lead_to_files() -> None:
     assert not dead
 
 
-def test_every_operation_and_every_code_has_its_place() -> None:
+def test_every_operation_and_error_code_has_an_anchor() -> None:
     for row in load_operation_table():
         assert row.id in parse_pages()[f"/docs/reference/{row.area}"].ids
     assert "../reference/catalogue#catalogue.read_product" in parse_pages()["/docs/errors/not_found"].links
     assert all(f"/docs/errors/{code}" in parse_pages() for code in CODES)
 
 
-def test_every_event_type_has_its_page() -> None:
+def test_every_event_type_has_a_page() -> None:
     assert {name for name, entry in TYPES.items() if entry.is_sent} <= EVENT_SCHEMAS.keys() <= TYPES.keys()
     for name, entry in TYPES.items():
         assert ("not sent yet" in read_page(f"/docs/events/{name}").partition("<article")[2]) is not entry.is_sent
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))
-def test_samples_are_as_they_are_sent(name: str) -> None:
+def test_samples_equal_the_sent_events(name: str) -> None:
     made = create_event_sample(name, load_operation_table())
     assert (made is None) is (not TYPES[name].is_sent and name not in TYPES_WITH_SAMPLE)
     if made is None:
@@ -175,7 +175,7 @@ def test_samples_are_as_they_are_sent(name: str) -> None:
     assert all("old" not in change for change in made.thin["data"].get("fields", ()))
 
 
-def test_rate_classes_are_those_that_requests_are_charged_by() -> None:
+def test_documented_rate_classes_are_the_charged_ones() -> None:
     text = (ROOT / "docs" / "limits.md").read_text("utf-8")
     for name in RATES:
         [row] = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
@@ -188,7 +188,7 @@ def test_samples_in_several_languages_are_tabs() -> None:
     assert page.count('class="sd-tab-set') == 2 and 'data-sync-id="TypeScript"' in page
 
 
-def test_words_lead_to_their_pages() -> None:
+def test_search_finds_pages_by_words() -> None:
     """The index of the search has the titles of operations, events and codes, and the words of the guides."""
     index = json.loads(
         BUILT_FOLDER.joinpath("searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")")
@@ -223,7 +223,7 @@ async def test_pages_over_http(application: ApplicationHarness) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_missing_address_has_links_to_others(application: ApplicationHarness) -> None:
+async def test_a_missing_page_links_to_similar_pages(application: ApplicationHarness) -> None:
     """People get a page, programs the problem."""
     build_site()
     anonymous = application.build_client()
@@ -239,7 +239,7 @@ async def test_a_missing_address_has_links_to_others(application: ApplicationHar
     assert "<li>" not in build_site().render_not_found("/docs/" + "x" * 5000)
 
 
-def test_calls_of_the_clients_are_named_as_the_clients_name_them() -> None:
+def test_client_calls_are_named_as_in_the_clients() -> None:
     document = openapi.build_document(load_operation_table(), "https://api.joinery.test", "https://docs.joinery.test")
     known = {(group.name, method.name) for group in build_groups(document) for method in group.methods}
     shown = set()

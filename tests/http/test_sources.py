@@ -109,7 +109,7 @@ async def test_the_connector_follows_kind_and_platform(harness: SourceHarness, f
         ({"status": "active"}, ("status", "unknown_field")),
     ],
 )
-async def test_bad_fields_are_named(harness: SourceHarness, fields: Any, fault: tuple[str, str]) -> None:
+async def test_invalid_fields_are_reported(harness: SourceHarness, fields: Any, fault: tuple[str, str]) -> None:
     assert fault in (await _refused(harness, 400, fields)).faults
 
 
@@ -137,7 +137,7 @@ async def test_bad_fields_are_named(harness: SourceHarness, fields: Any, fault: 
         {"kind": "push", "config": {"media_base_url": "http://10.0.0.1/"}},
     ],
 )
-async def test_what_cannot_be_carried_out(harness: SourceHarness, fields: Any) -> None:
+async def test_unsupported_settings_are_refused(harness: SourceHarness, fields: Any) -> None:
     response = await _refused(harness, 422, fields)
     assert response.code == "unprocessable"
     assert len(response.json()["detail"]) > 20
@@ -162,7 +162,7 @@ async def test_only_vendors_have_sources_of_their_own(harness: SourceHarness) ->
     assert (await harness.create_source(first_party=False))["first_party"] is False
 
 
-async def test_others_see_nothing(harness: SourceHarness) -> None:
+async def test_sources_of_others_are_not_found(harness: SourceHarness) -> None:
     source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
     for client in (
@@ -250,7 +250,7 @@ async def test_update(harness: SourceHarness) -> None:
     }
 
 
-async def test_update_needs_the_version_read(harness: SourceHarness) -> None:
+async def test_update_requires_the_version(harness: SourceHarness) -> None:
     source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
     assert (await harness.update_source(source, name="first")).status == 200
@@ -321,7 +321,7 @@ async def test_a_blocked_source_is_set_active(harness: SourceHarness) -> None:
     assert (await harness.load_source(source["id"])).failures == 0
 
 
-async def test_a_disabled_source_stays_so(harness: SourceHarness) -> None:
+async def test_a_disabled_source_remains_disabled(harness: SourceHarness) -> None:
     source = await harness.create_source()
     await harness.change_source(source["id"], status="disabled")
     source = (await harness.client.get(f"/v1/sources/{source['id']}")).json()
@@ -330,7 +330,7 @@ async def test_a_disabled_source_stays_so(harness: SourceHarness) -> None:
     assert (await harness.update_source(source, name="still nameable")).status == 200
 
 
-async def test_inbound_addresses_come_and_go(harness: SourceHarness) -> None:
+async def test_inbound_addresses_are_added_and_removed(harness: SourceHarness) -> None:
     inbound = {"senders": ["orders@vendor.example"]}
     source = await harness.create_source(kind="mail", config={"inbound": inbound})
     local, _, domain = source["inbound_address"].partition("@")
@@ -343,7 +343,7 @@ async def test_inbound_addresses_come_and_go(harness: SourceHarness) -> None:
     assert "inbound_address" not in (await harness.update_source(file, config={})).json()
 
 
-async def test_credentials_are_sealed_and_never_shown(harness: SourceHarness) -> None:
+async def test_credentials_are_encrypted_and_never_shown(harness: SourceHarness) -> None:
     source = await harness.create_source(kind="api", config={}, schedule={"interval_minutes": 60})
     path = f"/v1/sources/{source['id']}/credentials"
     assert (await harness.load_source(source["id"])).next_pull is None
@@ -368,7 +368,7 @@ async def test_credentials_are_sealed_and_never_shown(harness: SourceHarness) ->
         assert await tx[SourceStore].load_encrypted_credentials(source["id"]) is None
 
 
-async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(harness: SourceHarness) -> None:
+async def test_changing_an_undeclared_setting_deletes_credentials(harness: SourceHarness) -> None:
     """A connector of somebody else's may send them wherever any of its settings says."""
     source = await harness.create_source(kind="api", config={"pages": 2, "currency": "usd"})
     path = f"/v1/sources/{source['id']}"
@@ -406,7 +406,7 @@ async def test_credentials_are_checked_by_the_connector(harness: SourceHarness) 
         assert response.code == "unprocessable"
 
 
-async def test_trying_a_source_out(harness: SourceHarness) -> None:
+async def test_a_source_is_tested(harness: SourceHarness) -> None:
     source = await harness.create_source()
     path = f"/v1/sources/{source['id']}"
     await harness.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})
@@ -436,7 +436,7 @@ async def test_trying_a_source_out(harness: SourceHarness) -> None:
     assert harness.list_jobs() == [] and (await harness.load_source(source["id"])).version == 2
 
 
-async def test_a_test_reads_no_more_than_it_must(harness: SourceHarness) -> None:
+async def test_a_test_reads_only_the_first_records(harness: SourceHarness) -> None:
     source = await harness.create_source()
     harness.services.connectors.feed = [b"SKU\nA-1\n?\n", b"x" * 3 * 1024 * 1024, b"never"]
     report = (await harness.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
@@ -475,7 +475,7 @@ async def test_a_failed_test_reports_the_response(harness: SourceHarness) -> Non
     )
 
 
-async def test_what_is_not_pulled_cannot_be_tried(harness: SourceHarness) -> None:
+async def test_sources_without_pulling_cannot_be_tested(harness: SourceHarness) -> None:
     inbound = {"inbound": {"senders": ["a@b.example"]}}
     mail = {"kind": "mail", "config": inbound}
     others: list[dict[str, Any]] = [FILE_SOURCE | {"config": {}}, PUSH_SOURCE, mail, {"connector": "reader"}]
@@ -495,6 +495,6 @@ async def test_a_dry_test_sends_no_request(harness: SourceHarness) -> None:
     assert harness.services.connectors.tasks == []
 
 
-async def test_nothing_about_an_unknown_source(harness: SourceHarness) -> None:
+async def test_operations_on_an_unknown_source_return_404(harness: SourceHarness) -> None:
     assert (await harness.client.get(f"/v1/sources/{UNKNOWN}")).code == "not_found"
     assert json.loads((await harness.client.get("/v1/sources/src_short")).body)["code"] == "not_found"

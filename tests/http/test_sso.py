@@ -68,7 +68,7 @@ async def sign_in_by_provider(application: ApplicationHarness, org: str, **respo
     return await return_from_provider(browser, org, application.provider.authorize(url) | response)
 
 
-async def test_somebody_new_comes_in_with_the_role_that_is_set(application: ApplicationHarness) -> None:
+async def test_a_new_person_joins_with_the_configured_role(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     browser = ConsoleBrowser(application.app)
     url = await begin_sign_in(browser)
@@ -88,7 +88,7 @@ async def test_somebody_new_comes_in_with_the_role_that_is_set(application: Appl
     assert SECRET not in url and SECRET not in str(application.provider.seen)
 
 
-async def test_whom_the_provider_means_stays_the_same_person(application: ApplicationHarness) -> None:
+async def test_a_provider_identity_remains_the_same_person(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     await connect_provider(application, "Fjord", "fjord-living.example")
     first = await sign_in_by_provider(application, org)
@@ -107,7 +107,7 @@ async def test_whom_the_provider_means_stays_the_same_person(application: Applic
     assert again.status == 403 and "another account at your provider" in again.text
 
 
-async def test_only_members_come_in_where_nobody_joins_by_it(application: ApplicationHarness) -> None:
+async def test_only_members_sign_in_without_automatic_joining(application: ApplicationHarness) -> None:
     org = await connect_provider(application, joins_as=None)
     refused = await sign_in_by_provider(application, org)
     assert refused.status == 403 and "not a member" in refused.text
@@ -151,7 +151,7 @@ ANSWERS = [
 ]
 
 
-async def test_what_does_not_hold_lets_nobody_in(application: ApplicationHarness) -> None:
+async def test_invalid_responses_sign_nobody_in(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     await application.dependencies[IdentityProviders].check_issuer(ISSUER)
     honest = vars(application.provider).copy()
@@ -169,14 +169,14 @@ async def test_what_does_not_hold_lets_nobody_in(application: ApplicationHarness
     assert (await sign_in_by_provider(application, org)).status == 303, "the honest provider"
 
 
-async def test_answers_that_belong_to_no_attempt(application: ApplicationHarness) -> None:
+async def test_responses_without_an_attempt_are_refused(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     for response, sentence in ANSWERS:
         page = await sign_in_by_provider(application, org, **response)
         assert page.status == 403 and sentence in page.text and "<script>alert" not in page.text, response
 
 
-async def test_an_attempt_is_one_browsers_and_lasts_ten_minutes(application: ApplicationHarness) -> None:
+async def test_an_attempt_is_bound_to_a_browser_for_ten_minutes(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     mine, other = ConsoleBrowser(application.app), ConsoleBrowser(application.app)
     response = application.provider.authorize(await begin_sign_in(mine))
@@ -194,7 +194,7 @@ async def test_an_attempt_is_one_browsers_and_lasts_ten_minutes(application: App
     assert (await return_from_provider(fresh, org, again)).status == 403, "a code is good once"
 
 
-async def test_the_attempt_at_one_organisation_is_none_at_another(application: ApplicationHarness) -> None:
+async def test_an_attempt_is_bound_to_its_organisation(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     other = await connect_provider(application, "Oak", "oak.example")
     browser = ConsoleBrowser(application.app)
@@ -203,7 +203,7 @@ async def test_the_attempt_at_one_organisation_is_none_at_another(application: A
     assert (await return_from_provider(browser, org, response)).status == 303
 
 
-async def test_another_organisations_provider_signs_nobody_in_here(application: ApplicationHarness) -> None:
+async def test_a_provider_of_another_organisation_signs_nobody_in(application: ApplicationHarness) -> None:
     """Somebody of Fjord's domain, named by Oak's provider: nobody, and no session that looks at Fjord."""
     await connect_provider(application)
     oak = await connect_provider(application, "Oak", "oak.example")
@@ -241,7 +241,7 @@ async def test_rotated_keys_are_fetched_again_but_not_for_every_unknown_key(appl
     assert len([one for one in application.provider.requests if one.endswith("/jwks")]) == before
 
 
-async def test_the_address_may_come_from_userinfo_alone(application: ApplicationHarness) -> None:
+async def test_the_address_may_be_in_userinfo_only(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     application.provider.by_userinfo = True
     assert (await sign_in_by_provider(application, org)).status == 303
@@ -283,14 +283,14 @@ async def test_responses_do_not_reveal_who_has_an_account(application: Applicati
     ) == "/console"
 
 
-async def test_who_begins_too_many_waits(application: ApplicationHarness) -> None:
+async def test_attempts_are_limited(application: ApplicationHarness) -> None:
     await connect_provider(application)
     signed_out = ConsoleBrowser(application.app)
     responses = [(await signed_out.get("/console/sso?email=a@fjord.example")).status for _ in range(21)]
     assert responses == [200] * 20 + [429]
 
 
-async def test_set_up_step_by_step_by_an_owner(application: ApplicationHarness) -> None:
+async def test_an_owner_configures_single_sign_on(application: ApplicationHarness) -> None:
     owner, admin = await application.open_browser(), await application.open_browser(role="admin")
     assert (await admin.get(SETTINGS_PATH)).status == 403
     org = application.orgs["Fjord"].id
@@ -336,7 +336,7 @@ async def test_set_up_step_by_step_by_an_owner(application: ApplicationHarness) 
     assert late.status == 303 and late.header("location") == f"/console/confirm?next={SETTINGS_PATH}"
 
 
-async def test_who_came_in_by_a_provider_proves_who_they_are_there(application: ApplicationHarness) -> None:
+async def test_provider_sessions_reauthenticate_at_the_provider(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     browser = ConsoleBrowser(application.app)
     first = await begin_sign_in(browser)
@@ -364,7 +364,7 @@ async def test_who_came_in_by_a_provider_proves_who_they_are_there(application: 
     ) and await application.sessions.find(old) is None
 
 
-async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(application: ApplicationHarness) -> None:
+async def test_enforcement_ends_other_sessions_but_not_owner_access(application: ApplicationHarness) -> None:
     org = await connect_provider(application)
     origin, now = ClientInfo("203.0.113.7"), application.clock.now()
     people: dict[str, User] = {}

@@ -63,7 +63,7 @@ async def test_incidents_are_listed_and_shown() -> None:
         assert [one["id"] for one in rest["data"]] == [incident["id"]]
 
 
-async def test_looks_that_show_nothing_degrade_and_neither_open_nor_close_incidents() -> None:
+async def test_failed_checks_degrade_the_status_without_changing_incidents() -> None:
     states: list[ComponentState | None] = []
 
     async def probe() -> ComponentState | None:
@@ -86,7 +86,7 @@ async def test_looks_that_show_nothing_degrade_and_neither_open_nor_close_incide
         assert await ticked(*[ComponentState.OPERATIONAL] * 3) == (ComponentState.OPERATIONAL, 0)
 
 
-async def test_the_page_needs_no_database() -> None:
+async def test_the_page_requires_no_database() -> None:
     async def never() -> Any:
         raise ConnectionError
 

@@ -94,7 +94,7 @@ async def create_harness(made: SourceHarness) -> StockCheckHarness:
     return StockCheckHarness(made, source, offer.variant, offer.id)
 
 
-async def test_what_the_source_answers_in_time_is_answered(harness: StockCheckHarness) -> None:
+async def test_a_timely_result_is_in_the_response(harness: StockCheckHarness) -> None:
     async with harness.run_worker():
         response = await harness.request_check(idempotency_key="once")
     found = response.json()
@@ -115,7 +115,7 @@ async def test_what_the_source_answers_in_time_is_answered(harness: StockCheckHa
     assert [entry.change.action for entry in (await harness.sources.list_audit_entries(run["id"]))] == ["create"]
 
 
-async def test_what_takes_longer_is_queued_with_what_is_known(
+async def test_a_slow_check_is_queued_with_the_known_stock(
     harness: StockCheckHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = harness.sources.application.app.asgi_app._pipeline.services
@@ -134,7 +134,7 @@ async def test_what_takes_longer_is_queued_with_what_is_known(
     assert later.json()["results"][0]["quantity"] == 3
 
 
-async def test_a_repetition_while_it_waits_answers_the_same_check(harness: StockCheckHarness) -> None:
+async def test_a_concurrent_repetition_returns_the_same_check(harness: StockCheckHarness) -> None:
     first = asyncio.create_task(harness.request_check(idempotency_key="once"))
     while not harness.sources.list_jobs():
         await asyncio.sleep(0.01)
@@ -146,7 +146,7 @@ async def test_a_repetition_while_it_waits_answers_the_same_check(harness: Stock
     assert (await harness.request_check(idempotency_key="once")).body == response.body
 
 
-async def test_no_transaction_is_open_while_it_waits(harness: StockCheckHarness) -> None:
+async def test_no_transaction_is_open_during_a_check(harness: StockCheckHarness) -> None:
     first = asyncio.create_task(harness.request_check())
     while not harness.sources.list_jobs():
         await asyncio.sleep(0.01)
@@ -166,7 +166,7 @@ async def test_a_dry_run_sends_no_request(harness: StockCheckHarness) -> None:
     assert harness.sources.list_jobs() == [] and harness.sources.services.connectors.checked == []
 
 
-async def test_others_variants_are_unknown(harness: StockCheckHarness) -> None:
+async def test_variants_of_other_tenants_are_unknown(harness: StockCheckHarness) -> None:
     for client in (
         await harness.sources.application.create_client("Oak"),
         await harness.sources.application.create_client(livemode=False),
@@ -185,6 +185,6 @@ async def test_a_source_that_cannot_be_checked(harness: StockCheckHarness) -> No
     assert harness.sources.list_jobs() == []
 
 
-async def test_the_operation_waits_for_some_seconds_at_most() -> None:
+async def test_the_operation_waits_for_a_few_seconds_at_most() -> None:
     assert sum(PAUSES) <= 5 and checks.AREA.operations[0].rate == "expensive"
     assert timedelta(seconds=sum(PAUSES)) >= timedelta(seconds=3)

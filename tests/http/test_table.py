@@ -41,7 +41,7 @@ def test_every_row_is_found() -> None:
         assert found.route.operation is row
 
 
-def test_static_wins_and_falls_back() -> None:
+def test_static_segments_precede_parameters() -> None:
     rows = [
         _build_row("a", "GET", "/v1/x/{id}/y"),
         _build_row("b", "GET", "/v1/x/me/z"),
@@ -57,11 +57,11 @@ def test_static_wins_and_falls_back() -> None:
 @pytest.mark.parametrize(
     "path", ["", "/", "/v1", "/v1/", "/v1/things//", "/v1/things/a/b/c", "//v1/things", "/v1/things/"]
 )
-def test_nothing_there(path: str) -> None:
+def test_unknown_paths_have_no_row(path: str) -> None:
     assert OperationTable([AREA]).match_request("GET", path) == NO_MATCH
 
 
-def test_clashes_are_refused() -> None:
+def test_conflicting_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="have the same ID"):
         _build_table(_build_row("a", "GET", "/v1/a"), _build_row("a", "GET", "/v1/b"))
     with pytest.raises(ValueError, match="Two operations have"):
@@ -69,7 +69,7 @@ def test_clashes_are_refused() -> None:
 
 
 @pytest.mark.asyncio
-async def test_handlers_are_given_the_services_that_they_name(application: ApplicationHarness) -> None:
+async def test_handlers_receive_the_services_that_they_declare(application: ApplicationHarness) -> None:
     services = application.app.asgi_app._pipeline.services
     contexts = {Read: ReadContext, Write: WriteContext, DetachedRead: DetachedContext, ExternalCall: WriteContext}
     for row in load_operation_table():

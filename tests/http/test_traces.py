@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-async def test_a_request_is_a_span_of_its_callers_trace() -> None:
+async def test_a_request_is_a_span_of_the_callers_trace() -> None:
     tracing = MemoryTracing()
     async with run_application(tracing=tracing) as application:
         client = await application.create_client()
@@ -40,7 +40,7 @@ async def _find_span(tracing: MemoryTracing, response: Response) -> MemorySpan:
     return span
 
 
-async def test_refusals_are_the_callers_and_failures_are_ours() -> None:
+async def test_refusals_are_not_recorded_as_failures() -> None:
     tracing = MemoryTracing()
     async with run_application(tracing=tracing) as application:
         client = await application.create_client()

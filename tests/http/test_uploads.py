@@ -90,7 +90,7 @@ async def test_complete(harness: SourceHarness, tmp_path: Path) -> None:
     assert len(harness.list_jobs()) == 1
 
 
-async def test_complete_needs_the_announced_bytes(harness: SourceHarness, tmp_path: Path) -> None:
+async def test_complete_requires_the_announced_bytes(harness: SourceHarness, tmp_path: Path) -> None:
     upload = (await _announce_upload(harness, await _create_source(harness))).json()
     path = f"/v1/uploads/{upload['id']}/complete"
     missing = await harness.client.post(path)
@@ -123,7 +123,7 @@ async def test_one_run_at_a_time(harness: SourceHarness, tmp_path: Path) -> None
     assert (await harness.client.get(f"/v1/uploads/{uploads[1]['id']}")).json()["status"] == "pending"
 
 
-async def test_a_paused_source_takes_no_files(harness: SourceHarness, tmp_path: Path) -> None:
+async def test_a_paused_source_accepts_no_files(harness: SourceHarness, tmp_path: Path) -> None:
     source = await _create_source(harness)
     upload = (await _announce_upload(harness, source)).json()
     await _upload_bytes(harness, upload, tmp_path)
@@ -132,7 +132,7 @@ async def test_a_paused_source_takes_no_files(harness: SourceHarness, tmp_path: 
     assert (await _announce_upload(harness, source)).code == "conflict"
 
 
-async def test_only_file_sources_take_files(harness: SourceHarness) -> None:
+async def test_only_file_sources_accept_files(harness: SourceHarness) -> None:
     for fields in ({}, PUSH_SOURCE):
         assert (await _announce_upload(harness, await harness.create_source(**fields))).code == "unprocessable"
 
@@ -155,12 +155,12 @@ async def test_a_file_over_the_limit(harness: SourceHarness) -> None:
         ({"sha256": "x"}, ("sha256", "unknown_field")),
     ],
 )
-async def test_bad_announcements(harness: SourceHarness, fields: Any, fault: tuple[str, str]) -> None:
+async def test_invalid_announcements_are_refused(harness: SourceHarness, fields: Any, fault: tuple[str, str]) -> None:
     response = await _announce_upload(harness, await _create_source(harness), **fields)
     assert response.status == 400 and fault in response.faults
 
 
-async def test_others_see_nothing(harness: SourceHarness) -> None:
+async def test_uploads_of_others_are_not_found(harness: SourceHarness) -> None:
     upload = (await _announce_upload(harness, await _create_source(harness))).json()
     for client in (
         await harness.application.create_client("Oak"),

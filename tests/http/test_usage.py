@@ -11,7 +11,7 @@ from tests.support import builders
 pytestmark = pytest.mark.asyncio
 
 
-async def test_what_is_used_now() -> None:
+async def test_current_usage() -> None:
     async with open_source_harness() as at:
         await set_quotas(at.application, records=50, sources=10)
         await at.create_source(**URL_SOURCE)
@@ -27,7 +27,7 @@ async def test_what_is_used_now() -> None:
         assert not sandbox["livemode"] and {one["used"] for one in sandbox["meters"]} == {0}
 
 
-async def test_day_by_day() -> None:
+async def test_daily_usage() -> None:
     async with open_source_harness() as at:
         async with at.application.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
@@ -51,7 +51,7 @@ async def test_day_by_day() -> None:
         assert refused.code == "invalid_request", "there are no thirty days before it"
 
 
-async def test_pushes_are_refused_once_the_month_is_spent() -> None:
+async def test_pushes_are_refused_beyond_the_monthly_quota() -> None:
     async with open_source_harness() as at:
         await set_quotas(at.application, records=40)
         source = await at.create_source(**PUSH_SOURCE)

@@ -100,7 +100,7 @@ def _validate_by_reference(schema: Any, value: Any) -> set[tuple[str, str]]:
 
 @settings(max_examples=400, deadline=None)
 @given(BODIES)
-def test_they_agree(body: dict[str, Any]) -> None:
+def test_both_validators_agree_on_bodies(body: dict[str, Any]) -> None:
     assert {(fault.field, fault.code) for fault in Validator(SCHEMA).find_field_errors(body)} == _validate_by_reference(
         SCHEMA, body
     )
@@ -108,7 +108,7 @@ def test_they_agree(body: dict[str, Any]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
-def test_they_agree_on_any_value(value: Any) -> None:
+def test_both_validators_agree_on_any_value(value: Any) -> None:
     assert {
         (fault.field, fault.code) for fault in Validator(CREATE).find_field_errors(value)
     } == _validate_by_reference(CREATE, value)
@@ -116,7 +116,7 @@ def test_they_agree_on_any_value(value: Any) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(BODIES)
-def test_large_values_are_reported_alike(body: dict[str, Any]) -> None:
+def test_both_validators_agree_on_large_bodies(body: dict[str, Any]) -> None:
     with patch.object(validation, "is_small_value", lambda _: False):
         assert {
             (fault.field, fault.code) for fault in Validator(SCHEMA).find_field_errors(body)
@@ -125,7 +125,7 @@ def test_large_values_are_reported_alike(body: dict[str, Any]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
-def test_large_values_of_any_kind_are_reported_alike(value: Any) -> None:
+def test_both_validators_agree_on_large_values(value: Any) -> None:
     with patch.object(validation, "is_small_value", lambda _: False):
         assert {
             (fault.field, fault.code) for fault in Validator(CREATE).find_field_errors(value)
@@ -154,7 +154,7 @@ def _build_invalid_values(count: int) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("number", range(len(_build_invalid_values(10))))
-def test_faults_are_counted_only_up_to_the_reported_number(number: int) -> None:
+def test_errors_are_counted_up_to_the_reported_number(number: int) -> None:
     """A hundred thousand faults cost the memory of a hundred."""
     given, value = _build_invalid_values(100_000)[number]
     validator = Validator(given)
@@ -164,7 +164,7 @@ def test_faults_are_counted_only_up_to_the_reported_number(number: int) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
 
 
-def test_they_agree_on_every_example() -> None:
+def test_both_validators_agree_on_every_example() -> None:
     for row in load_operation_table():
         if row.body is not None:
             given = row.body.schema
@@ -178,7 +178,7 @@ def test_they_agree_on_every_example() -> None:
             )
 
 
-def test_moments() -> None:
+def test_timestamps_are_validated() -> None:
     for good in ("2026-11-20T13:08:00Z", "2026-11-20T13:08:00.123Z", "2026-11-20T13:08:00.123456789+02:00"):
         assert is_date_time(good)
     for bad in (

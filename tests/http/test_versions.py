@@ -32,7 +32,7 @@ THREE = Versions(
 )
 
 
-def test_steps_are_taken_from_the_newest_down() -> None:
+def test_conversions_apply_from_the_newest_version_down() -> None:
     body = {
         "object": "list",
         "data": [{"object": "thing", "name": "a", "version": 1, "in": {"object": "thing", "name": "b"}}],
@@ -45,13 +45,13 @@ def test_steps_are_taken_from_the_newest_down() -> None:
     assert body["data"][0]["version"] == 1  # type: ignore[index]
 
 
-def test_ours_render_alike() -> None:
+def test_supported_versions_render_the_same() -> None:
     assert SUPPORTED.dates == ("2026-10-01", "2026-10-04")
     assert all(SUPPORTED.has_latest_shape(date) for date in SUPPORTED.dates)
 
 
 @pytest.mark.asyncio
-async def test_answers_are_rewritten() -> None:
+async def test_responses_are_converted() -> None:
     async with run_application(versions=THREE) as application:
         client = await application.create_client()
         thing = example_area.add_thing(application.orgs["Fjord"].id)

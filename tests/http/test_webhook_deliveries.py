@@ -97,7 +97,7 @@ async def test_resend(harness: WebhookHarness, status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["pending", "sending"])
-async def test_what_is_on_its_way_is_not_sent_again(harness: WebhookHarness, status: str) -> None:
+async def test_open_deliveries_are_not_resent(harness: WebhookHarness, status: str) -> None:
     made = await harness.create_endpoint()
     delivery = builders.delivery(made["id"], status=status)
     await harness.store_deliveries(delivery)
@@ -147,21 +147,21 @@ async def test_recover(harness: WebhookHarness) -> None:
         ({"since": "2026-11-20T10:00:00Z", "until": "2026-11-20T10:00:00.0000009Z"}, ("since", "invalid_value")),
     ],
 )
-async def test_ranges_that_are_none(harness: WebhookHarness, body: Any, fault: tuple[str, str]) -> None:
+async def test_invalid_ranges_are_refused(harness: WebhookHarness, body: Any, fault: tuple[str, str]) -> None:
     made = await harness.create_endpoint()
     response = await harness.client.post(f"{ENDPOINTS_PATH}/{made['id']}/recover", body)
     assert response.status == 400 and fault in response.faults
 
 
 @pytest.mark.parametrize("since", ["2020-01-01T00:00:00+00:99", "2020-01-01T00:00:00.123456789Z"])
-async def test_every_moment_that_is_let_through_is_read(harness: WebhookHarness, since: str) -> None:
+async def test_every_accepted_timestamp_is_parsed(harness: WebhookHarness, since: str) -> None:
     made = await harness.create_endpoint()
     range = {"since": since, "until": "9999-12-31T23:59:59.9999999Z"}
     response = await harness.client.post(f"{ENDPOINTS_PATH}/{made['id']}/recover", range)
     assert (response.status, response.json()["requeued"]) == (200, 0)
 
 
-async def test_unknown_ones_answer_404(harness: WebhookHarness) -> None:
+async def test_unknown_deliveries_return_404(harness: WebhookHarness) -> None:
     for target, body in (
         ("/recover", {"since": "2026-11-01T00:00:00Z"}),
         ("/test", None),
@@ -171,7 +171,7 @@ async def test_unknown_ones_answer_404(harness: WebhookHarness) -> None:
         assert (await harness.client.post(UNKNOWN + target, body)).code == "not_found", target
 
 
-async def test_a_test_event_is_sent_whatever_is_subscribed(harness: WebhookHarness) -> None:
+async def test_a_test_event_is_sent_regardless_of_subscriptions(harness: WebhookHarness) -> None:
     made = await harness.create_endpoint()
     response = await harness.client.post(f"{ENDPOINTS_PATH}/{made['id']}/test")
     delivery = response.json()
@@ -189,7 +189,7 @@ async def test_a_test_event_is_sent_whatever_is_subscribed(harness: WebhookHarne
 
 
 @pytest.mark.parametrize("type", sorted(name for name, entry in TYPES.items() if entry.has_sample))
-async def test_samples_are_events_of_the_sandbox(harness: WebhookHarness, type: str) -> None:
+async def test_samples_are_events_in_test_mode(harness: WebhookHarness, type: str) -> None:
     response = await harness.sandbox.post("/v1/test/events", {"type": type})
     sample = response.json()
     assert response.status == 202
@@ -212,7 +212,7 @@ async def test_samples_are_of_test_mode_and_known_types(harness: WebhookHarness)
 # Dry runs
 
 
-async def test_explain_forecasts(harness: WebhookHarness) -> None:
+async def test_explain_previews_the_delivery(harness: WebhookHarness) -> None:
     subjects = [new_id("ofr") for _ in range(3)]
     events = [builders.event(subject, type="offer.changed", data={"id": subject}) for subject in subjects]
     async with harness.application.uow.begin(harness.tenant(), OPERATOR) as tx:

@@ -42,7 +42,7 @@ async def test_a_repeated_request_returns_the_sealed_secret(harness: WebhookHarn
     assert all(form not in everything for form in (secret, secret.encode().hex(), decode_secret(secret).hex()))
 
 
-async def test_a_refusal_is_repeated_too(harness: WebhookHarness) -> None:
+async def test_a_refusal_is_replayed(harness: WebhookHarness) -> None:
     for _ in range(2):
         response = await harness.client.post(f"{UNKNOWN}/rotate-secret", None, idempotency_key="k")
         assert (response.status, response.code) == (404, "not_found")
@@ -67,7 +67,7 @@ async def test_rotation_signs_with_both_for_the_overlap(harness: WebhookHarness)
     assert "rotation" not in await harness.read_endpoint(made["id"])
 
 
-async def test_a_former_secret_is_forgotten_once_its_overlap_is_over(harness: WebhookHarness) -> None:
+async def test_a_previous_secret_is_deleted_after_its_overlap(harness: WebhookHarness) -> None:
     made, other = await harness.create_endpoint(), await harness.create_endpoint()
     rotated = (await harness.client.post(f"{ENDPOINTS_PATH}/{made['id']}/rotate-secret", {"overlap_hours": 2})).json()
     await harness.client.post(f"{ENDPOINTS_PATH}/{other['id']}/rotate-secret", {"overlap_hours": 3})
@@ -93,7 +93,7 @@ async def test_a_former_secret_is_forgotten_once_its_overlap_is_over(harness: We
     assert (entry.change.before, entry.change.after) == ({"rotation": ended}, {})
 
 
-async def test_a_rotation_begun_meanwhile_is_not_ended(harness: WebhookHarness) -> None:
+async def test_a_concurrent_rotation_is_not_ended(harness: WebhookHarness) -> None:
     made = await harness.create_endpoint()
     target = f"{ENDPOINTS_PATH}/{made['id']}/rotate-secret"
     await harness.client.post(target, {"overlap_hours": 1})
@@ -121,7 +121,7 @@ async def test_rotation_without_overlap_ends_the_old_secret(harness: WebhookHarn
     assert (await harness.load_endpoint(made["id"]))[1].previous is None
 
 
-async def test_rotating_again_keeps_the_newest_previous(harness: WebhookHarness) -> None:
+async def test_a_second_rotation_keeps_the_latest_previous_secret(harness: WebhookHarness) -> None:
     made = await harness.create_endpoint()
     target = f"{ENDPOINTS_PATH}/{made['id']}/rotate-secret"
     second = (await harness.client.post(target, {"overlap_hours": 72})).json()
@@ -137,7 +137,7 @@ async def test_overlaps_have_bounds(harness: WebhookHarness, hours: Any, code: s
     assert ("overlap_hours", code) in response.faults
 
 
-async def test_secrets_of_another_endpoint_do_not_open(harness: WebhookHarness) -> None:
+async def test_secrets_of_another_endpoint_cannot_be_decrypted(harness: WebhookHarness) -> None:
     one, other = await harness.create_endpoint(), await harness.create_endpoint()
     _, secrets = await harness.load_endpoint(one["id"])
     with pytest.raises(ValueError, match="encrypted"):

@@ -77,7 +77,7 @@ async def test_create(harness: WebhookHarness) -> None:
     assert secret not in str(entry)
 
 
-async def test_create_with_everything(harness: WebhookHarness) -> None:
+async def test_create_with_all_fields(harness: WebhookHarness) -> None:
     source, category = await _create_source(harness), next(iter(categories.category_by_id()))
     filters = {"sources": [source], "categories": [category], "catalogues": [new_id("cat")]}
     fields = {
@@ -92,12 +92,12 @@ async def test_create_with_everything(harness: WebhookHarness) -> None:
     assert await harness.read_endpoint(made["id"]) == {name: value for name, value in made.items() if name != "secret"}
 
 
-async def test_the_version_is_the_requests(harness: WebhookHarness) -> None:
+async def test_the_api_version_is_that_of_the_request(harness: WebhookHarness) -> None:
     response = await harness.client.post(ENDPOINTS_PATH, ENDPOINT, service_version="2026-10-01")
     assert response.json()["api_version"] == "2026-10-01"
 
 
-async def test_it_begins_at_the_ends_of_both_logs(harness: WebhookHarness) -> None:
+async def test_an_endpoint_starts_at_the_end_of_both_logs(harness: WebhookHarness) -> None:
     async with harness.application.uow.begin(harness.tenant(), OPERATOR) as tx:
         await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
         high_watermark = await tx[EventLog].get_high_watermark()
@@ -135,7 +135,7 @@ async def test_it_begins_at_the_ends_of_both_logs(harness: WebhookHarness) -> No
         ({"status": "disabled"}, ("status", "unknown_field")),
     ],
 )
-async def test_bad_fields_are_named(harness: WebhookHarness, fields: Any, fault: tuple[str, str]) -> None:
+async def test_invalid_fields_are_reported(harness: WebhookHarness, fields: Any, fault: tuple[str, str]) -> None:
     assert fault in (await _refused(harness, 400, fields)).faults
     made = await harness.create_endpoint()
     if fields not in ({"status": "disabled"}, {"description": None}):
@@ -143,7 +143,7 @@ async def test_bad_fields_are_named(harness: WebhookHarness, fields: Any, fault:
 
 
 @pytest.mark.parametrize("missing", ["url", "event_types"])
-async def test_what_must_be_given(harness: WebhookHarness, missing: str) -> None:
+async def test_required_fields(harness: WebhookHarness, missing: str) -> None:
     body = {name: value for name, value in ENDPOINT.items() if name != missing}
     response = await harness.client.post(ENDPOINTS_PATH, body)
     assert (missing, "required") in response.faults
@@ -178,7 +178,7 @@ async def test_urls_that_are_refused_in_test_mode(harness: WebhookHarness, url: 
 @pytest.mark.parametrize(
     "url", ["http://receiver.example/hooks", "http://receiver.example:8080/", "https://r.example:1/"]
 )
-async def test_mode_test_takes_plain_http_and_any_port(harness: WebhookHarness, url: str) -> None:
+async def test_test_mode_accepts_plain_http_and_any_port(harness: WebhookHarness, url: str) -> None:
     response = await harness.sandbox.post(ENDPOINTS_PATH, {**ENDPOINT, "url": url})
     assert response.status == 201 and response.json()["livemode"] is False
 
@@ -189,7 +189,7 @@ async def test_hosts_of_the_operator_may_be_private(harness: WebhookHarness) -> 
 
 
 @pytest.mark.parametrize("filters", [{"sources": [new_id("src")]}, {"categories": [new_id("ctg")]}])
-async def test_filters_name_what_there_is(harness: WebhookHarness, filters: Any) -> None:
+async def test_filters_must_name_existing_objects(harness: WebhookHarness, filters: Any) -> None:
     assert (await _refused(harness, 422, {"filters": filters})).code == "unprocessable"
     made = await harness.create_endpoint()
     assert (await harness.update_endpoint(made, filters=filters)).code == "unprocessable"
@@ -201,7 +201,7 @@ async def test_sources_of_the_other_mode_are_unknown(harness: WebhookHarness) ->
     assert (await harness.client.post(ENDPOINTS_PATH, {**ENDPOINT, "filters": filters})).status == 201
 
 
-async def test_fat_needs_the_feature(harness: WebhookHarness) -> None:
+async def test_fat_payloads_require_the_feature(harness: WebhookHarness) -> None:
     assert (await _refused(harness, 403, {"payload": "fat"})).code == "feature_unavailable"
     made = await harness.create_endpoint()
     assert (await harness.update_endpoint(made, payload="fat")).code == "feature_unavailable"
@@ -211,7 +211,7 @@ async def test_fat_needs_the_feature(harness: WebhookHarness) -> None:
     assert (response.status, response.json()["payload"]) == (201, "fat") and rich
 
 
-async def test_at_most_twenty_in_each_mode(harness: WebhookHarness) -> None:
+async def test_endpoints_are_limited_to_twenty_per_mode(harness: WebhookHarness) -> None:
     made = [await harness.create_endpoint() for _ in range(20)]
     assert (await _refused(harness, 409, {})).code == "conflict"
     assert (await harness.sandbox.post(ENDPOINTS_PATH, ENDPOINT)).status == 201
@@ -252,7 +252,7 @@ async def test_update(harness: WebhookHarness) -> None:
     assert entry.change.before["description"] == "x" and "description" not in entry.change.after
 
 
-async def test_nothing_changed_keeps_the_version(harness: WebhookHarness) -> None:
+async def test_an_unchanged_endpoint_keeps_its_version(harness: WebhookHarness) -> None:
     made = await harness.create_endpoint()
     response = await harness.update_endpoint(made, url=made["url"], status="enabled", filters={})
     assert (response.status, response.json()["version"]) == (200, 1)
@@ -272,7 +272,7 @@ async def test_if_match(harness: WebhookHarness) -> None:
     assert missing.code == "not_found"
 
 
-async def test_disabling_fails_what_is_on_its_way(harness: WebhookHarness) -> None:
+async def test_disabling_fails_open_deliveries(harness: WebhookHarness) -> None:
     made = await harness.create_endpoint()
     waiting = builders.delivery(made["id"])
     await harness.store_deliveries(waiting)
@@ -308,7 +308,7 @@ async def test_delete(harness: WebhookHarness) -> None:
 
 
 @pytest.mark.parametrize("reason", ["gone", "failing"])
-async def test_the_service_disables(harness: WebhookHarness, reason: str) -> None:
+async def test_the_service_disables_an_endpoint(harness: WebhookHarness, reason: str) -> None:
     made = await harness.create_endpoint()
     waiting = builders.delivery(made["id"])
     await harness.store_deliveries(waiting)

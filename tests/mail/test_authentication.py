@@ -73,7 +73,7 @@ async def test_milder_policies_are_recorded(harness: MailHarness, policy: str) -
     assert shown["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": policy}
 
 
-async def test_a_changed_message_is_not_the_signed_one(harness: MailHarness) -> None:
+async def test_a_changed_message_fails_authentication(harness: MailHarness) -> None:
     publish_records(harness)
     source, address = await harness.create_source()
     raw = KEY.sign(serialise_message(build_message(("a.csv", CSV))))
@@ -83,7 +83,7 @@ async def test_a_changed_message_is_not_the_signed_one(harness: MailHarness) -> 
     assert (await _find_message(harness, source))["authentication"]["dkim"] == "fail"
 
 
-async def test_a_signature_over_a_part_counts_for_nothing(harness: MailHarness) -> None:
+async def test_a_partial_signature_is_ignored(harness: MailHarness) -> None:
     """With `l=` anybody may append attachments to a signed message."""
     publish_records(harness)
     source, address = await harness.create_source()
@@ -114,7 +114,7 @@ async def test_whose_signature_counts(harness: MailHarness, domain: str, record:
     assert (await harness.send(address, raw, sender="bounces@bulk.example")).startswith(code)
 
 
-async def test_a_name_system_that_does_not_answer(tmp_path: Path) -> None:
+async def test_an_unavailable_dns_defers_outside_senders(tmp_path: Path) -> None:
     """From outside the message may come again; on the machine itself there may be no name system at all."""
     async with open_mail_harness(tmp_path, **RELAYS) as harness:
         publish_records(harness)
@@ -142,7 +142,7 @@ async def test_an_unavailable_key_is_not_a_forgery(tmp_path: Path) -> None:
         assert (await harness.send(address, raw, xforward=OUTSIDE)).startswith("451 4.7.0")
 
 
-async def test_headers_of_checks_by_others_prove_nothing(harness: MailHarness) -> None:
+async def test_authentication_headers_of_senders_are_ignored(harness: MailHarness) -> None:
     publish_records(harness)
     _, address = await harness.create_source()
     claims = "mx.joinery.example; spf=pass smtp.mailfrom=vendor.example; dkim=pass; dmarc=pass"
@@ -166,7 +166,7 @@ async def test_spf_is_bounded(harness: MailHarness) -> None:
     assert (await _find_message(harness, source))["authentication"]["spf"] == "permerror"
 
 
-async def test_signatures_made_to_take_long(harness: MailHarness) -> None:
+async def test_expensive_signatures_are_limited(harness: MailHarness) -> None:
     publish_records(harness, "none")
     _source, address = await harness.create_source()
     blanks = (b" " * 900 + b"x\r\n") * 2000
@@ -179,7 +179,7 @@ async def test_signatures_made_to_take_long(harness: MailHarness) -> None:
     assert len(lookups) <= 10
 
 
-async def test_the_dialogue_goes_on_under_tls(tmp_path: Path) -> None:
+async def test_the_session_continues_under_tls(tmp_path: Path) -> None:
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=in.joinery.example", "-days", "1",

@@ -33,7 +33,7 @@ def build_archive(files: dict[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-async def test_from_a_message_to_products(harness: MailHarness) -> None:
+async def test_a_message_becomes_products(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     reply = await harness.send(address, build_message(("Inventory.csv", CSV)))
     assert reply.startswith("250 2.0.0"), reply
@@ -50,7 +50,7 @@ async def test_from_a_message_to_products(harness: MailHarness) -> None:
     assert [data["title"] for data in await harness.bench.list_product_data()] == ["Oak chair", "Oak table"]
 
 
-async def test_a_run_for_each_data_file_one_behind_the_other(harness: MailHarness) -> None:
+async def test_each_data_file_starts_a_run_in_order(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     other = CSV.replace(b"OAK", b"ASH")
     files = [
@@ -72,7 +72,7 @@ async def test_a_run_for_each_data_file_one_behind_the_other(harness: MailHarnes
     assert runs[0]["id"] == newest["attachments"][0]["run"] and runs[0]["stream"] == "stock"
 
 
-async def test_the_same_message_twice_is_taken_once(harness: MailHarness) -> None:
+async def test_a_repeated_message_is_accepted_once(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     same = build_message(("a.csv", CSV), message_id="<daily-1@vendor.example>")
     replies = await asyncio.gather(*(harness.send(address, same) for _ in range(4)))
@@ -101,7 +101,7 @@ async def test_without_an_id_the_same_bytes_are_the_same_message(harness: MailHa
     assert "Duplicate message" not in await harness.send(address, made)
 
 
-async def test_a_week_later_it_is_another_message(harness: MailHarness) -> None:
+async def test_a_message_repeated_after_a_week_is_new(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     same = build_message(("a.csv", CSV), message_id="<daily-1@vendor.example>")
     await harness.send(address, same)
@@ -112,7 +112,7 @@ async def test_a_week_later_it_is_another_message(harness: MailHarness) -> None:
     assert "Duplicate message" not in await harness.send(address, same)
 
 
-async def test_a_message_without_data_is_taken_and_starts_nothing(harness: MailHarness) -> None:
+async def test_a_message_without_data_starts_no_run(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     reply = await harness.send(address, build_message(subject="Out of office", Auto_Submitted="auto-replied"))
     assert reply.startswith("250") and "No data file" in reply
@@ -121,7 +121,7 @@ async def test_a_message_without_data_is_taken_and_starts_nothing(harness: MailH
     assert await harness.list_runs(source) == []
 
 
-async def test_a_file_source_takes_mail_as_well(harness: MailHarness) -> None:
+async def test_a_file_source_accepts_mail(harness: MailHarness) -> None:
     source, address = await harness.create_source(kind="file")
     packed = gzip.compress(CSV)
     assert (await harness.send(address, build_message(("feed.csv.gz", packed)))).startswith("250")
@@ -220,7 +220,7 @@ async def test_several_messages_in_one_connection_pipelined(harness: MailHarness
     assert len(await harness.list_runs(source)) == 3
 
 
-async def test_data_is_named_before_pictures_when_there_are_many(harness: MailHarness) -> None:
+async def test_data_files_are_listed_before_images(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     pictures = [(f"{number}.png", b"\x89PNG\r\n\x1a\n%d" % number) for number in range(120)]
     assert (await harness.send(address, build_message(*pictures, ("a.csv", CSV)))).startswith("250")
@@ -229,7 +229,7 @@ async def test_data_is_named_before_pictures_when_there_are_many(harness: MailHa
     assert shown["attachments"][0]["filename"] == "a.csv" and "reason" not in shown
 
 
-async def test_silent_name_servers_hold_up_no_other_organisation(
+async def test_slow_name_servers_do_not_delay_other_organisations(
     harness: MailHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(40))

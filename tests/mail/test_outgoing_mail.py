@@ -113,7 +113,7 @@ async def test_refusals_are_temporary_or_permanent() -> None:
         ("smtp://127.0.0.1:2525", ("127.0.0.1", 2525, "joinery@api.example", False, False, None, None)),
     ],
 )  # fmt: skip
-async def test_the_setting(url: str, expected: tuple[Any, ...]) -> None:
+async def test_the_setting_is_parsed(url: str, expected: tuple[Any, ...]) -> None:
     found = read_settings(_build_env(url)).smtp
     assert found is not None
     assert (
@@ -131,7 +131,7 @@ async def test_the_setting(url: str, expected: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     "url", ["http://a", "smtp://", "smtp://a?b=c", "smtp://a:x", "smtp://u:geheim@a?from=x", "smtp://a/b"]
 )
-async def test_a_bad_setting_is_refused_without_being_repeated(url: str) -> None:
+async def test_an_invalid_setting_is_refused_without_being_shown(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings(_build_env(url))
     assert "geheim" not in str(refused.value)

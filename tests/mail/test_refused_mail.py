@@ -51,7 +51,7 @@ async def test_a_rotated_address_is_refused_from_then_on(harness: MailHarness) -
     assert (await harness.send(response.json()["inbound_address"], build_message(("a.csv", CSV)))).startswith("250")
 
 
-async def test_an_address_that_is_rotated_while_the_message_comes(harness: MailHarness) -> None:
+async def test_an_address_rotated_during_the_message_is_refused(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     dialogue = await asyncio.to_thread(lambda: SmtpConnection(harness.port).begin_message(address))
     assert (await harness.bench.client.post(f"/v1/sources/{source}/inbound-address/rotate")).status == 200
@@ -59,7 +59,7 @@ async def test_an_address_that_is_rotated_while_the_message_comes(harness: MailH
     assert reply.startswith("550 5.1.1") and await harness.list_runs(source) == []
 
 
-async def test_a_source_that_takes_no_mail_any_more(harness: MailHarness) -> None:
+async def test_a_source_without_mail_refuses_messages(harness: MailHarness) -> None:
     source, address = await harness.create_source(kind="file")
     await harness.bench.client.send_json(
         "PATCH", f"/v1/sources/{source}", {"config": {"currency": "usd"}}, if_match="*"
@@ -84,7 +84,7 @@ async def test_each_tenant_sees_its_own_messages(harness: MailHarness) -> None:
     )
 
 
-async def test_senders_that_are_not_listed(harness: MailHarness) -> None:
+async def test_unlisted_senders_are_refused(harness: MailHarness) -> None:
     source, address = await harness.create_source("orders@other.example", "partner.example")
     reply = await harness.send(address, build_message(("a.csv", CSV)))
     assert reply.startswith("550 5.7.1") and "feeds@vendor.example is not in the list of permitted senders" in reply
@@ -128,7 +128,7 @@ async def test_a_message_over_the_limit(harness: MailHarness) -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r\n.\r", b"x\ry\r\n", b"\n"], ids=repr)
-async def test_nothing_hides_behind_another_end(harness: MailHarness, end: bytes) -> None:
+async def test_ambiguous_message_ends_close_the_connection(harness: MailHarness, end: bytes) -> None:
     """What another server might take for the end of the message ends the connection; what follows is never a command."""
     source, address = await harness.create_source()
     smuggled = f"MAIL FROM:<{SENDER}>\r\nRCPT TO:<{address}>\r\nDATA\r\n".encode() + serialise_message(
@@ -145,7 +145,7 @@ async def test_nothing_hides_behind_another_end(harness: MailHarness, end: bytes
     assert await _find_outcome(harness, source) == ("refused", "malformed")
 
 
-async def test_bounces_are_heard_and_refused(harness: MailHarness) -> None:
+async def test_bounces_are_refused(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     reply = await harness.send(address, build_message(("a.csv", CSV)), sender="")
     assert reply.startswith("550 5.7.1") and "return path" in reply
@@ -179,14 +179,14 @@ async def test_one_recipient_at_a_time(harness: MailHarness) -> None:
         (b"From: feeds@vendor.example\r\n" + b"X: y\r\n" * 20_000, "headers"),
     ],
 )
-async def test_messages_whose_author_nobody_knows(harness: MailHarness, headers: bytes, text: str) -> None:
+async def test_messages_without_a_single_author_are_refused(harness: MailHarness, headers: bytes, text: str) -> None:
     source, address = await harness.create_source()
     reply = await harness.send(address, headers + b"\r\nSKU,Price\r\na,1\r\n")
     assert reply.startswith("550 5.6.0") and text in reply, reply
     assert await _find_outcome(harness, source) == ("refused", "malformed")
 
 
-async def test_messages_of_too_many_parts(harness: MailHarness) -> None:
+async def test_messages_with_too_many_parts_are_refused(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     parts = (b"--b\r\n\r\nx\r\n" * (MAX_PARTS + 1)) + b"--b--\r\n"
     head = b"From: feeds@vendor.example\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
@@ -216,7 +216,7 @@ async def test_a_paused_source_defers_the_sender(harness: MailHarness) -> None:
     assert [shown["status"] for shown in await harness.list_messages(source)] == ["accepted", "refused"]
 
 
-async def test_guesses_end_the_connection(harness: MailHarness) -> None:
+async def test_guessed_addresses_close_the_connection(harness: MailHarness) -> None:
     def guess() -> list[str]:
         dialogue = SmtpConnection(harness.port)
         dialogue.read_reply()
@@ -260,7 +260,7 @@ async def test_a_full_plan_defers_the_sender(harness: MailHarness) -> None:
     assert await _find_outcome(harness, source) == ("refused", "quota_exceeded")
 
 
-async def test_what_is_offered_and_what_is_not(harness: MailHarness) -> None:
+async def test_supported_extensions_are_announced(harness: MailHarness) -> None:
     def talk() -> tuple[str, list[str]]:
         dialogue = SmtpConnection(harness.port)
         dialogue.read_reply()
@@ -281,7 +281,9 @@ async def test_what_is_offered_and_what_is_not(harness: MailHarness) -> None:
     assert replies == ["500", "500", "500", "550", "250"]
 
 
-async def test_nothing_hides_while_the_database_is_away(harness: MailHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ambiguous_message_ends_close_the_connection_without_a_database(
+    harness: MailHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The refusal cannot be noted; the connection ends all the same."""
     source, address = await harness.create_source()
     intake = harness.listener._state.intake
@@ -300,7 +302,7 @@ async def test_nothing_hides_while_the_database_is_away(harness: MailHarness, mo
     assert reply.startswith("521") and rest == b"" and await harness.list_runs(source) == []
 
 
-async def test_lines_without_end(harness: MailHarness) -> None:
+async def test_endless_lines_are_refused(harness: MailHarness) -> None:
     source, address = await harness.create_source()
 
     def pour() -> list[str]:
@@ -333,7 +335,7 @@ async def test_messages_in_progress_are_bounded(harness: MailHarness, monkeypatc
     assert harness.listener._state.connection_limits.message_bytes.amount_in_use == 0
 
 
-async def test_connections_are_forgotten_when_they_end(harness: MailHarness) -> None:
+async def test_closed_connections_are_not_counted(harness: MailHarness) -> None:
     _, address = await harness.create_source()
     for hang_up in (b"", b"QUIT\r\n", b"EHLO x\r\nMAIL FROM:<a@b.example>\r\n"):
         dialogue = await asyncio.to_thread(SmtpConnection, harness.port)
