@@ -1,4 +1,4 @@
-"""The site on a server of its own, and a Chromium to look at it with."""
+"""Server of the documentation site, and Chromium."""
 
 import asyncio
 import os
@@ -22,13 +22,13 @@ FLAGS = (
 
 
 def find_chromium() -> str | None:
-    """The program; CHROMIUM names another one."""
+    """Find the program; CHROMIUM overrides it."""
     return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def database_server() -> None:
-    """PostgreSQL, started by a thread that lives as long as the process: the server ends with the thread that started it."""
+    """Start PostgreSQL in a thread of the process's lifetime, because the server ends with its thread."""
     started = threading.Event()
 
     def run() -> None:
@@ -42,7 +42,7 @@ def database_server() -> None:
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    """Where the pages are served, as the application serves them."""
+    """Serve the pages as the application does; return the address."""
     build_site()
     pages = PublicPages(load_operation_table(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
 
@@ -57,7 +57,7 @@ def address() -> Iterator[str]:
             self.wfile.write(found.body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -67,7 +67,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium, or a skip that says what is missing."""
+    """Start Chromium; skip the tests if it is missing."""
     api = pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser installs it")
     pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python: make test-browser installs it")
     program = find_chromium()

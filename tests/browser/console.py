@@ -1,4 +1,4 @@
-"""The console on a server of its own, with something on every page."""
+"""Console on its own server, with data on every page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +22,16 @@ TITLES = (
 
 @dataclass
 class LiveConsole:
-    """Where it is served, the cookie of an owner, and what is shown."""
+    """Address of the console, cookies and data."""
 
     address: str
     cookie: str
     empty_cookie: str
-    """The cookie of somebody whose organisation has nothing."""
+    """Cookie of an owner of an empty organisation."""
     data: SeededOrganisation
 
     def open_context(self, browser: Any, cookie: str | None = None, **more: Any) -> Any:
-        """A browser in which somebody is signed in."""
+        """Open a browser context with a signed-in person."""
         made = browser.new_context(reduced_motion="reduce", **more)
         made.add_cookies([{"name": "joinery", "value": cookie or self.cookie, "url": self.address}])
         return made
@@ -39,7 +39,7 @@ class LiveConsole:
 
 @contextmanager
 def run_console() -> Iterator[LiveConsole]:
-    """The console, until the context ends."""
+    """Run the console until the context ends."""
     outside = ExternalFakes()
     given: dict[str, Any] = {
         "connectors": outside.connectors,

@@ -1,14 +1,14 @@
-"""A page looked at: nothing on it keeps anybody out, and nothing is cut off."""
+"""Checks of a page: accessibility and overflow."""
 
 import os
 from typing import Any
 
 PICTURES = os.environ.get("JOINERY_PICTURES")
-"""A folder to keep pictures of the pages in."""
+"""Folder for screenshots of the pages."""
 
 
 def find_violations(page: Any) -> list[tuple[str, str]]:
-    """What axe finds: its rule, and the beginning of the first element that breaks it."""
+    """Return the violations that axe finds: rule and start of the first element."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
@@ -16,7 +16,7 @@ def find_violations(page: Any) -> list[tuple[str, str]]:
 
 
 def check_page(page: Any, name: str) -> None:
-    """Hold a page to both, and keep how it looks where a folder is named."""
+    """Check a page, and store a screenshot if a folder is set."""
     assert find_violations(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
     if PICTURES:

@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/pictures from a running demo: `python -m tests.browser.screenshots LINK`, the link to sign in that it prints."""
+"""Takes the screenshots in docs/pictures from a running demo: `python -m tests.browser.screenshots LINK`, with the sign-in link that the demo prints."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ PATHS = {
 
 
 def main(link: str) -> None:
-    """Sign in by the link, and take all six."""
+    """Sign in by the link and take all screenshots."""
     from playwright.sync_api import sync_playwright
 
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(link))

@@ -1,4 +1,4 @@
-"""An application behind a real server, for browsers to walk through."""
+"""Application behind a real server, for tests with browsers."""
 
 import asyncio
 import socket
@@ -15,12 +15,12 @@ from tests.http.application import ApplicationHarness, create_settings, run_appl
 
 Prepare = Callable[[ApplicationHarness], Awaitable[Mapping[str, Any]]]
 SecondApp = Callable[[ApplicationHarness, int], Any]
-"""Makes another application, given the port that it is served on."""
+"""Function that creates another application for the given port."""
 
 
 @dataclass
 class LiveService:
-    """A service at `address`, and at `second_address` what is served beside it; `prepared` is what was prepared."""
+    """Service at `address`, another application at `second_address`, and the prepared data."""
 
     address: str = ""
     second_address: str = ""
@@ -29,13 +29,13 @@ class LiveService:
     loop: Any = None
 
     def run(self, work: Any) -> Any:
-        """Run a coroutine where the service runs; its result."""
+        """Run a coroutine in the service's event loop; return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
 
 @contextmanager
 def run_service(prepare: Prepare, second: SecondApp | None = None, **given: Any) -> Iterator[LiveService]:
-    """A service that is up, with what `prepare` has put into it; `given` are fields of Dependencies."""
+    """Run a service with the data of `prepare`; `given` are dependencies."""
     made, begun, over = LiveService(), threading.Event(), threading.Event()
     work = _serve_applications(made, prepare, second, given, begun, over)
     thread = threading.Thread(target=lambda: asyncio.run(work), daemon=True)
@@ -55,7 +55,7 @@ async def _serve_applications(
     over: threading.Event,
 ) -> None:
     port, other = _free_port(), _free_port()
-    # By a name, for passkeys belong to none that is a number.
+    # A host name, because passkeys are not valid for IP addresses.
     made.address, made.second_address, made.loop = (
         f"http://localhost:{port}",
         f"http://127.0.0.1:{other}",
@@ -84,7 +84,7 @@ async def _serve_until(app: Any, port: int, over: threading.Event) -> None:
 
 
 async def _wait_for_port(port: int) -> None:
-    """Return once connections are taken there."""
+    """Wait until the port accepts connections."""
     for _ in range(200):
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -102,7 +102,7 @@ def _free_port() -> int:
 
 
 def _skip_lifespan(app: Any) -> Any:
-    """The application, which runs already."""
+    """Wrap an application that has already started."""
 
     async def asgi(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":

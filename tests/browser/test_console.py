@@ -1,4 +1,4 @@
-"""The console in Chromium: nothing keeps people out, nothing is cut off, and what is better with scripts works."""
+"""Console in Chromium: accessibility, overflow and scripts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ _EXPECTED_ERRORS = (
     "status of 404",
     "status of 400",
 )
-"""Pictures of vendors that are not there; a page that is not there, and /oauth/authorize when no app asks for anything."""
+"""Missing images of vendors, a missing page, and /oauth/authorize without an app."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def console() -> Iterator[LiveConsole]:
 
 
 def list_paths(console: LiveConsole) -> list[str]:
-    """Every page that can be looked at."""
+    """List the paths of all pages."""
     plain = [page.path_pattern for page in PAGES if "GET" in page.methods and "<" not in page.path_pattern]
     product = f"/console/catalogue/{console.data.products[1].id}"
     return [

@@ -1,4 +1,4 @@
-"""The console for developers in Chromium: no barrier on any page, at any width, in either look; and what works without scripts."""
+"""Developer pages of the console in Chromium: accessibility in all layouts, and use without scripts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ HERE, MEMBERS = "/console/developers", "/console/organisation/members"
 
 
 async def _prepare(application: ApplicationHarness) -> dict[str, str]:
-    """An organisation whose developers have something to look at, live and in test mode."""
+    """Create an organisation with developer data in live mode and test mode."""
     browser = await application.open_browser()
     tenant = Tenant(application.orgs["Fjord"].id, True)
     _, cookie = await application.sessions.start(

@@ -1,4 +1,4 @@
-"""The console's sources and matching in Chromium: a file dropped, a run that moves, pairs by keyboard, axe on each page."""
+"""Source and match pages of the console in Chromium: file drop, live runs, keyboard review and accessibility."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ LAYOUTS = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
 
 @dataclass
 class ConsoleProcesses:
-    """A running console, and who is signed in to it."""
+    """Running console with a signed-in person."""
 
     stage: ServiceProcesses
     tenancy: Tenancy
@@ -66,8 +66,8 @@ async def _create_pairs(container: Dependencies, tenancy: Tenancy) -> list[Match
 
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[ConsoleProcesses]:
-    """Processes of its own, with four open pairs."""
-    # Chromium's loop runs in this thread, and processes end with the thread that started them: another one lasts as long as they.
+    """Run the service processes, with four open pairs."""
+    # Chromium's loop runs in this thread, and processes end with their starting thread: start them in another one.
     with ThreadPoolExecutor(1) as executor:
         database = executor.submit(lambda: asyncio.run(create_database("console"))).result()
         stage = ServiceProcesses(database, tmp_path_factory.mktemp("console"))

@@ -1,4 +1,4 @@
-"""The organisation's pages in Chromium, with scripts and without: single sign-on set up and used, a change undone, an export, mail to hand over."""
+"""Organisation pages of the console in Chromium, with and without scripts: single sign-on, undo, exports."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,14 +27,14 @@ PAGES = ("single-sign-on", "audit", "usage", "exports", "settings")
 
 
 class StubDispatcher:
-    """A dispatch that tells of what waits."""
+    """Job dispatcher with a fixed backlog."""
 
     async def count_backlog(self, max_jobs: int | None = None) -> list[Backlog]:
         return [Backlog("source", 3, 1, datetime.now(UTC)), Backlog("exports", 0, 1, None)]
 
 
 async def _prepare(application: ApplicationHarness) -> dict[str, Any]:
-    """An owner with a provider to sign in by, mail to hand over, and a change to undo."""
+    """Create an owner with an identity provider, outgoing mail and a change to undo."""
     now = datetime.now(UTC)
     application.clock.set(now)
     application.provider.now = int(now.timestamp())
@@ -58,7 +58,7 @@ def service() -> Iterator[LiveService]:
 
 
 def _open_page(browser: Any, service: LiveService, **more: Any) -> Any:
-    """A page of a browser in which the owner is signed in, and which knows the way to the provider."""
+    """Open a page with a signed-in owner and a route to the provider."""
     _, cookie = service.run(
         service.application.sessions.start(service.prepared["owner"], [AuthMethod.PASSKEY], ClientInfo("127.0.0.1"))
     )
@@ -66,7 +66,7 @@ def _open_page(browser: Any, service: LiveService, **more: Any) -> Any:
     context.add_cookies([{"name": "joinery", "value": cookie, "url": service.address}])
 
     def provided(route: Any) -> None:
-        """The provider's own page, on which somebody signs in."""
+        """Fulfil the provider's page, which signs in."""
         response = service.application.provider.authorize(route.request.url)
         back = f"{service.address}/console/sso/callback/{service.application.orgs['Fjord'].id}"
         link = escape(f"{back}?{urlencode(response)}")
@@ -101,7 +101,9 @@ def test_single_sign_on_is_configured_and_used(browser: Any, service: LiveServic
     page.get_by_text("Other sessions of the affected members have ended.").wait_for()
     if scripts:
         check_page(page, "single-sign-on")
-    page.goto(f"{service.address}/console/sign-in?next=/console/organisation/audit")  # who is signed in goes on at once
+    page.goto(
+        f"{service.address}/console/sign-in?next=/console/organisation/audit"
+    )  # a signed-in person is redirected immediately
     page.get_by_role("heading", name="Audit log").wait_for()
     page.goto(f"{service.address}{SECTION}/single-sign-on")
     page.get_by_role("button", name="Stop enforcing").click()

@@ -1,4 +1,4 @@
-"""Signing in with Chromium: a passkey of a virtual device from making it to proving with it, and pages that keep nobody out."""
+"""Sign-in pages in Chromium: passkeys of a virtual device, and accessibility."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ EMAIL, PASSWORD = "ingrid@fjord.example", "correct horse battery staple"
 
 
 async def _prepare(application: ApplicationHarness) -> dict[str, str]:
-    """Ingrid has an account, and a link that signs her in."""
+    """Create an account and a sign-in link."""
     user = await application.people.add(User(new_id("usr"), EMAIL, "Ingrid", None, application.clock.now()))
     await application.add_member(user, "Fjord")
     await application.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("127.0.0.1"))

@@ -1,4 +1,4 @@
-"""The documentation site in Chromium: nothing keeps people out, nothing is cut off, and search answers as one types."""
+"""Documentation site in Chromium: accessibility, overflow and search as one types."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def unfold_all(page: Any) -> None:
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide, light", "narrow, dark"])
 def test_pages_are_accessible(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
-    """Axe finds nothing, with everything unfolded, and nothing goes past the policy."""
+    """Axe finds no violation with all sections open, and the content security policy is not violated."""
     page, faults = open_page(browser, size, scheme, bypass_csp=True), []
     for path in PAGES:
         page.goto(address + path)
@@ -51,7 +51,7 @@ def test_pages_are_accessible(browser: Any, address: str, size: dict[str, int], 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_nothing_is_cut_off(browser: Any, address: str, size: dict[str, int]) -> None:
-    """No page scrolls sideways, and what scrolls inside a page can be reached with the keyboard."""
+    """No page scrolls sideways, and scrollable elements are reachable by keyboard."""
     page, faults = open_page(browser, size), []
     for path in PAGES:
         page.goto(address + path)
@@ -109,7 +109,7 @@ def test_a_missing_page(browser: Any, address: str) -> None:
 
 
 def test_pages_work_without_scripts(browser: Any, address: str) -> None:
-    """Tabs and the menu open, everything can be read."""
+    """Tabs and menu open, and all content is readable."""
     page = open_page(browser, WIDE, java_script_enabled=False)
     page.goto(address + "/docs/quickstart")
     assert page.locator("nav, .sidebar-tree").first.is_visible()

@@ -1,4 +1,4 @@
-"""Everything here needs a cluster: JOINERY_TEST_CITUS_URL (docs/cluster.md)."""
+"""Tests that require a cluster: JOINERY_TEST_CITUS_URL (docs/cluster.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +12,7 @@ from tests.support.citus import GIVEN, create_cluster_database, drop_database, l
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without a cluster, tests say so."""
+    """Skip the tests without a cluster."""
     if not GIVEN:
         for item in items:
             if "tests/citus/" in item.nodeid:
@@ -21,21 +21,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture
 async def empty() -> AsyncIterator[str]:
-    """A database at the coordinator that nothing has been done to."""
+    """Create an empty database on the coordinator."""
     async with temporary_cluster_database("empty", distributed=False, migrated=False) as address:
         yield address
 
 
 @pytest_asyncio.fixture
 async def plain() -> AsyncIterator[str]:
-    """A migrated database at the coordinator, as one PostgreSQL has it."""
+    """Create a migrated database on the coordinator that is not distributed."""
     async with temporary_cluster_database("plain", distributed=False) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
-    """The service on a cluster: API, worker and scheduler."""
+    """Run the service on a cluster: API, worker and scheduler."""
     address = asyncio.run(create_cluster_database("stage"))
     made = ServiceProcesses(address, tmp_path_factory.mktemp("stage"))
     try:
@@ -50,7 +50,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProces
 
 @pytest.fixture(scope="module")
 def tenants(services: ServiceProcesses) -> dict[str, list[Tenancy]]:
-    """Two new organisations' test data on each worker, by its name."""
+    """Create two organisations in test mode on each worker, by its name."""
     found: dict[str, list[Tenancy]] = {f"{host}:{port}": [] for host, port in asyncio.run(list_nodes())[1:]}
     while any(len(there) < 2 for there in found.values()):
         tenancy = services.create_organisation(livemode=False)

@@ -1,4 +1,4 @@
-"""Followers that take a 503 for what it is: ask again a little later."""
+"""Followers that retry after a 503."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ SeenVersions = list[tuple[str, int]]
 
 @dataclass
 class Follower:
-    """What one client saw, and how often it was told to come again."""
+    """Follower of the change feed with its events and the number of 503 responses."""
 
     http: aiohttp.ClientSession
     done: asyncio.Event
@@ -34,7 +34,7 @@ class Follower:
         return False
 
     async def follow_pages(self) -> "Follower":
-        """Page after page."""
+        """Follow the feed page by page."""
         query = {"wait": "2", "limit": "200"}
         while self._is_missing_events():
             async with self.http.get("/v1/changes", params=query) as answer:
@@ -46,7 +46,7 @@ class Follower:
         return self
 
     async def follow_stream(self) -> "Follower":
-        """Event after event; a stream that ends is begun again where it was."""
+        """Follow the event stream; a stream that ends is resumed."""
         last = ""
         while self._is_missing_events() and not last:
             async with self.http.get("/v1/changes", params={"limit": "1", "wait": "2"}) as answer:

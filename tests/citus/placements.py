@@ -1,4 +1,4 @@
-"""Where an organisation's rows are, by the coordinator's word and by the nodes' own."""
+"""Placement of an organisation's rows, by the coordinator and by the nodes."""
 
 from typing import Any
 
@@ -19,12 +19,12 @@ JOIN pg_dist_local_group g USING (groupid) WHERE s.logicalrelid = %(table)s::reg
 
 
 def find_node(services: ServiceProcesses, org: str) -> str:
-    """The name of the node that holds the organisation."""
+    """Return the name of the node that stores the organisation."""
     return str(services.fetch_value(_NODE, org=org))
 
 
 def count_rows(services: ServiceProcesses, node: str, table: str, org: str) -> int:
-    """How many of the organisation's rows the node holds itself, in the shards that are its own."""
+    """Count the organisation's rows in the node's own shards."""
     host, port = node.split(":")
     address = build_address(host, int(port), str(conninfo_to_dict(services.database_url)["dbname"]))
     with psycopg.connect(address, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""The cluster's servers as processes of this machine: killed as a crash kills, and started again."""
+"""Servers of the cluster as local processes that are killed and restarted."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tests.support.citus import build_address
 
 @dataclass(frozen=True)
 class ClusterServer:
-    """One server, by the address that the cluster knows it by; `home` is its data directory and `pg_ctl` its program."""
+    """Server of the cluster with its data directory and its `pg_ctl` program."""
 
     host: str
     port: int
@@ -24,11 +24,11 @@ class ClusterServer:
 
     @property
     def name(self) -> str:
-        """How nodes are named."""
+        """Name of the node: host and port."""
         return f"{self.host}:{self.port}"
 
     def kill(self) -> None:
-        """As a crash: without a word, and all of its processes with it."""
+        """Kill all processes of the server, as a crash does."""
         pid = int((self.data_directory / "postmaster.pid").read_text().splitlines()[0])
         os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + 20
@@ -37,7 +37,7 @@ class ClusterServer:
             time.sleep(0.05)
 
     def start(self) -> None:
-        """Start it and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         (self.data_directory / "postmaster.pid").unlink(missing_ok=True)
         owner = self.data_directory.stat().st_uid
         log = self.data_directory.parent / f"{self.port}.log"
@@ -48,12 +48,12 @@ class ClusterServer:
 
 
 def _has_backends(pid: int) -> bool:
-    """Whether processes are left that share its memory: it could not be started again yet."""
+    """Return whether processes still use the shared memory, which prevents a restart."""
     return subprocess.run(["pgrep", "-P", str(pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def find_server(host: str, port: int) -> ClusterServer:
-    """The server there; skips when it is not of this machine."""
+    """Return the server at that address; skip the test if it is not local."""
     with psycopg.connect(build_address(host, port), autocommit=True) as connection:
         row = connection.execute("SELECT current_setting('data_directory'), pg_backend_pid()").fetchone()
         assert row is not None

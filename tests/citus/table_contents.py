@@ -1,4 +1,4 @@
-"""Rows of every kind for three organisations, and all of them as text."""
+"""Rows of three organisations in every table of tenants, and the content of all tables."""
 
 import psycopg
 from psycopg import sql
@@ -7,7 +7,7 @@ from tests.tenancy.schema import insert_row, list_tenant_tables
 
 
 async def fill_tables(address: str) -> None:
-    """A row of each of three organisations in every tenants' table."""
+    """Insert a row of each of three organisations in every table of tenants."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute(
             "INSERT INTO organisations SELECT 'org_' || n, 'Name ' || n, 'retailer', 'free', NULL, 'l' || n, 't' || n, now() "
@@ -20,7 +20,7 @@ async def fill_tables(address: str) -> None:
 
 
 async def read_tables(address: str) -> dict[str, list[str]]:
-    """Every row of every table."""
+    """Read all rows of all tables as text."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("SET timezone = 'UTC'")
         cursor = await owner.execute(

@@ -1,4 +1,4 @@
-"""`joinery cluster init`: empty, with data, cut off half-way, and again after a migration."""
+"""`joinery cluster init`: on an empty database, with data, after an interruption, and after a migration."""
 
 import asyncio
 

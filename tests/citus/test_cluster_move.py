@@ -1,4 +1,4 @@
-"""`joinery cluster move` while the organisation is written, followed by polls and streams, and delivered."""
+"""`joinery cluster move` during writes, long polls, streams and deliveries of the organisation."""
 
 import asyncio
 from collections import Counter
@@ -38,14 +38,14 @@ READERS = 2
 
 
 class SourceWriters:
-    """Change sources and tell so, whatever happens meanwhile; what was refused is tried again by the next one."""
+    """Writers that change sources and append events; a refused write is retried by the next one."""
 
     def __init__(self, container: Dependencies, tenant: Tenant, sources: list[str]) -> None:
         self._uow, self._tenant, self._sources = container[UnitOfWork], tenant, sources
         self.committed = self.refused = 0
 
     async def write(self, source: str, done: asyncio.Event) -> None:
-        """Until told that it is done."""
+        """Write until `done` is set."""
         while not done.is_set():
             try:
                 await self._write_once(source)
@@ -90,7 +90,7 @@ def test_a_move_loses_and_reorders_no_events(services: ServiceProcesses, tenants
 
 
 def _run(services: ServiceProcesses, work: Callable[[Dependencies], Awaitable[None]]) -> None:
-    """With a container on the stage's settings; on a busy machine moving takes minutes."""
+    """Run a coroutine with the service's dependencies; on a busy machine a move takes minutes."""
 
     async def main() -> None:
         async with open_dependencies(read_settings(services.env)) as container, asyncio.timeout(400):
@@ -125,7 +125,7 @@ async def _move_while_used(
 
         async def finish() -> None:
             await asyncio.gather(moving(), *writing)
-            done.set()  # not before the last commit: followers stop at the number of commits that is known by then
+            done.set()  # after the last commit: followers stop at the final number of commits
 
         followers = [Follower(http, done, lambda: writers.committed) for _ in range(2 * READERS)]
         polls, streams = followers[:READERS], followers[READERS:]
@@ -136,7 +136,7 @@ async def _move_while_used(
 
 
 def _check_node(services: ServiceProcesses, tenants: dict[str, list[Tenancy]], mover: Tenancy, count: int) -> None:
-    """What is left at the old node is cleared away there by and by."""
+    """Check that only the new node stores rows; the old node deletes its rows later."""
     home = find_node(services, mover.tenant.org)
     assert count_rows(services, home, "events", mover.tenant.org) == count
     for name in tenants.keys() - {home}:

@@ -1,4 +1,4 @@
-"""Operations of an operator and a tenant on a cluster other than feeds: merging, exporting, counting, auditing, leaving, restoring, rotating."""
+"""Operations on a cluster: merges, exports, audits, erasure, restore and secret rotation."""
 
 import asyncio
 import json
@@ -25,13 +25,13 @@ from tests.support.forkserver import run_joinery
 
 @pytest.fixture
 def fjord(services: ServiceProcesses) -> Tenancy:
-    """A new organisation's live data."""
+    """Create an organisation in live mode."""
     return services.create_organisation()
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcesses]:
-    """A service of this module's own, whose processes are stopped and started."""
+    """Run a separate service whose processes are stopped and started."""
     address = asyncio.run(create_cluster_database("operated"))
     made = ServiceProcesses(address, tmp_path_factory.mktemp("operated"))
     try:

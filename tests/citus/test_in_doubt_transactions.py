@@ -1,4 +1,4 @@
-"""A transaction that is prepared and left: its log waits, readers never pass it, and nobody else notices."""
+"""In-doubt transactions: readers wait for their log, and other logs are unaffected."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ def test_an_in_doubt_transaction_blocks_only_its_own_log(
 
 
 def _leave_in_doubt(node: str, names: dict[str, str], org: str) -> None:
-    """The last event once more, behind itself, by a transaction whose coordinator is never heard of again."""
+    """Append a copy of the last event by a prepared transaction without a coordinator."""
     logs, events = names["event_logs"], names["events"]
     with psycopg.connect(node) as connection:
         connection.execute("SET LOCAL citus.enable_manual_changes_to_shards = on")

@@ -1,4 +1,4 @@
-"""Servers of a cluster killed: who notices, who does not, and that everything goes on when they are back."""
+"""Failure of nodes of a cluster: affected and unaffected tenants, and recovery."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ Tenants = dict[str, list[Tenancy]]
 
 @contextmanager
 def kill_server(one: ClusterServer) -> Iterator[None]:
-    """Killed until left."""
+    """Kill the server; restart it when the context ends."""
     one.kill()
     try:
         yield
@@ -28,7 +28,7 @@ def kill_server(one: ClusterServer) -> Iterator[None]:
 
 @pytest.fixture
 def servers() -> list[ClusterServer]:
-    """The coordinator, then the workers."""
+    """Return the coordinator, then the workers."""
     return [find_server(host, port) for host, port in asyncio.run(list_nodes())]
 
 
@@ -38,7 +38,7 @@ def _push_record(tenancy: Tenancy, source: str, name: str) -> None:
 
 
 def _create_tenancy_elsewhere(services: ServiceProcesses, worker: ClusterServer) -> Tenancy:
-    """A new organisation's on another node."""
+    """Create an organisation on another node."""
     while True:
         made = services.create_organisation(livemode=False)
         if find_node(services, made.tenant.org) != worker.name:

@@ -1,4 +1,4 @@
-"""The whole service for organisations on two nodes: feeds, lists, search, changes, stream, webhooks."""
+"""Service for organisations on two nodes: feeds, lists, search, changes, stream, webhooks."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ Tenants = dict[str, list[Tenancy]]
 
 @pytest.fixture(scope="module")
 def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
-    """A receiver; every endpoint has a path of its own."""
+    """Run a receiver; each endpoint has its own path."""
     with run_receiver(services) as client:
         yield client
 
@@ -56,7 +56,7 @@ def test_a_feed_is_imported_read_followed_and_delivered(
 
 
 def read_changes(tenancy: Tenancy) -> list[dict[str, str]]:
-    """Every event of the tenant, page by page."""
+    """Read all events of the tenant, page by page."""
     found: list[dict[str, str]] = []
     query: dict[str, str] = {"limit": "200"}
     while True:

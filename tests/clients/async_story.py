@@ -1,4 +1,4 @@
-"""What an integrator does, with the client for asyncio: run by tests with an address, a key, a file and a webhook's address."""
+"""Integration with the asyncio client: run by tests with an address, a key, a file and a webhook address."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A running service for the clients, and where npm's packages are."""
+"""Running service for the clients, and npm packages."""
 
 import json
 import os
@@ -18,7 +18,7 @@ __all__ = ["at", "fjord", "node_home", "python_home", "services"]
 
 @pytest.fixture(scope="session")
 def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the packages that clients are made, checked and run with."""
+    """Install the packages that build, check and run clients."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     folder = tmp_path_factory.mktemp("npm")
@@ -28,7 +28,7 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def description(tmp_path_factory: pytest.TempPathFactory, services: ServiceProcesses) -> Path:
-    """The description, as the running service gives it."""
+    """Download the description from the running service."""
     path = tmp_path_factory.mktemp("description") / "openapi.json"
     run("curl", "-sf", "--compressed", f"http://127.0.0.1:{services.port}/openapi.json", "-o", path, cwd=path.parent)
     return path
@@ -36,7 +36,7 @@ def description(tmp_path_factory: pytest.TempPathFactory, services: ServiceProce
 
 @pytest.fixture
 def environment(services: ServiceProcesses) -> Iterator[dict[str, str]]:
-    """What a program is told: where the service is, a key with all rights, and records to push."""
+    """Return environment variables: address of the service, a key with all scopes, and records to push."""
     product = {"external_id": "A", "title": "Halden oak table", "brand": "Lindgren"}
     offer = {"price": {"amount": "10.50", "currency": "usd"}, "quantity": 4, "location": "main"} | {
         "availability": "in_stock"

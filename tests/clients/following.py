@@ -1,4 +1,4 @@
-"""Follows and writes the ids of what comes, until it is killed."""
+"""Program that follows changes and prints their IDs until it is killed."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Our clients as the running server gives them, installed where programs find them, and a receiver of webhooks."""
+"""Client packages downloaded from the running server and installed, and a receiver of webhooks."""
 
 import shutil
 import sys
@@ -23,7 +23,7 @@ def at(services: ServiceProcesses) -> Iterator[ReceiverClient]:
 
 @pytest.fixture(scope="session")
 def python_home(services: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the Python package, installed from the running server; httpx is the environment's."""
+    """Install the Python package from the running server; httpx comes from the environment."""
     home = tmp_path_factory.mktemp("python")
     url = f"http://127.0.0.1:{services.port}/docs/clients/{WHEEL}"
     run(
@@ -44,7 +44,7 @@ def python_home(services: ServiceProcesses, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def node_home(services: ServiceProcesses, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the TypeScript package, installed from the running server, beside a compiler and a verifier."""
+    """Install the TypeScript package from the running server, with a compiler and a verifier."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     home = tmp_path_factory.mktemp("node")

@@ -1,4 +1,4 @@
-"""The programs that clients are made, checked and run with: how they are run, and npm's packages among them."""
+"""Execution of programs, and installation of npm packages."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ NPM = {
 
 
 def run(*argv: str | Path, cwd: Path, **env: str) -> str:
-    """What the program prints; it must end well."""
+    """Run the program; return its output. Fails on a non-zero exit code."""
     words = [str(part) for part in argv]
     done = subprocess.run(words, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
@@ -30,7 +30,7 @@ def run(*argv: str | Path, cwd: Path, **env: str) -> str:
 
 
 def npm_install(folder: Path, *packages: str) -> None:
-    """Install npm's packages there: those of NPM by their names, others by their addresses."""
+    """Install npm packages in the folder: those of NPM by name, others by address."""
     wanted = [f"{name}@{NPM[name]}" if name in NPM else name for name in packages]
     (folder / "package.json").write_text('{"name": "tests", "private": true, "type": "module"}')
     run("npm", "install", "--no-audit", "--no-fund", "--silent", *wanted, cwd=folder)

@@ -1,4 +1,4 @@
-"""What an integrator does, with the blocking client: run by tests with an address, a key, a file and a webhook's address."""
+"""Integration with the blocking client: run by tests with an address, a key, a file and a webhook address."""
 
 import json
 import sys

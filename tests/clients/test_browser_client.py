@@ -1,4 +1,4 @@
-"""The TypeScript client in Chromium, on a page of another origin than the API's."""
+"""TypeScript client in Chromium, on a page of another origin than the API."""
 
 import functools
 import shutil
@@ -37,7 +37,7 @@ STORY = """async ([baseUrl, key, feed]) => {
 
 @pytest.fixture
 def page_address(tmp_path: Path) -> Iterator[str]:
-    """An empty page, with the package beside it."""
+    """Serve an empty page and the package."""
     unpack_tarball(tmp_path)
     (tmp_path / "v1" / "org").mkdir(parents=True)
     (tmp_path / "index.html").write_text("<!doctype html><title>A shop</title>")

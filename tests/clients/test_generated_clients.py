@@ -1,4 +1,4 @@
-"""What the usual generators make of the API's description: it type-checks, and 20 operations answer as described."""
+"""Clients of common generators: they type-check, and 20 operations respond as described."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ STRICT = {
 
 
 def generate(kind: str, description: Path, out: Path, *settings: str) -> None:
-    """Run openapi-generator, which needs Java."""
+    """Run openapi-generator, which requires Java."""
     if shutil.which("java") is None:
         pytest.skip("java is not installed")
     program = Path(sys.executable).with_name("openapi-generator-cli")
@@ -39,7 +39,7 @@ def generate(kind: str, description: Path, out: Path, *settings: str) -> None:
 
 
 def check_and_call(folder: Path, calls: str, environment: dict[str, str], *checks: str) -> None:
-    """Type-check the calls, then make them; `checks` are further settings of the type checker."""
+    """Type-check the calls, then run them; `checks` are further settings of the type checker."""
     shutil.copy(CALLS / calls, folder / "calls.py")
     run(sys.executable, "-m", "mypy", "--strict", *checks, "-m", "calls", cwd=folder)
     called = run(sys.executable, "-P", "calls.py", cwd=folder, **environment, PYTHONPATH=str(folder))
@@ -60,15 +60,15 @@ def test_openapi_python_client(tmp_path: Path, description: Path, environment: d
 def test_openapi_generator_for_python(tmp_path: Path, description: Path, environment: dict[str, str]) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    # what is generated for the `webhooks` of a description has no types; nothing imports it
+    # the code generated for `webhooks` has no types and is not imported
     (out / ".openapi-generator-ignore").write_text("joinery_ogp/api/events_api.py\n")
     generate("python", description, out, "--package-name", "joinery_ogp")
-    # the generator's own templates are not strict: what is checked is how they are used
+    # the generator's templates are not strict: only their use is checked
     check_and_call(out, "openapi_generator_calls.py", environment, "--follow-imports=silent")
 
 
 def compile_and_call(folder: Path, npm: Path, environment: dict[str, str]) -> None:
-    """Type-check `calls.ts` with what it imports, then make the calls."""
+    """Type-check `calls.ts` with its imports, then run it."""
     (folder / "node_modules").symlink_to(npm / "node_modules")
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
     (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": STRICT, "files": ["calls.ts"]}))

@@ -36,14 +36,14 @@ PROGRAM = Path(__file__).with_name("identity_provider.mjs")
 
 @dataclass
 class ProviderHarness:
-    """A console whose outbound requests are real, and a provider beside it."""
+    """Console with real outbound requests, and a provider."""
 
     application: ApplicationHarness
     org: str
     issuer: str
 
     async def sign_in(self, email: str, login: str) -> tuple[ConsoleBrowser, BrowserPage]:
-        """What the console answers to somebody who signs in at the provider."""
+        """Sign in at the provider; return the browser and the console's response."""
         browser = ConsoleBrowser(self.application.app)
         page = await browser.get(f"/console/sso?email={email}", sec_fetch_site="same-origin")
         assert page.status == 200, page.text
@@ -53,7 +53,7 @@ class ProviderHarness:
         )
 
     def _sign_in_at_provider(self, url: str, login: str) -> str:
-        """Through the provider's own pages, as a browser goes, up to the address that leads back."""
+        """Complete the provider's pages as a browser does; return the redirect address."""
         with httpx.Client() as person:
             response = person.get(url)
             while True:
@@ -73,7 +73,7 @@ class ProviderHarness:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the provider's package is."""
+    """Install the provider's package."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     made = tmp_path_factory.mktemp("provider")
@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture
 async def harness(folder: Path) -> AsyncIterator[ProviderHarness]:
-    """Set up and proven."""
+    """Run a console with a verified connection."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""MCP by the official clients for TypeScript, of both generations, and by the protocol's own conformance suite."""
+"""MCP by the official TypeScript clients of both protocol generations, and by the conformance suite."""
 
 import json
 import re
@@ -32,7 +32,7 @@ PASSES = {
 
 @pytest.fixture(scope="module")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the clients, the suite, and a Node.js that is new enough for it."""
+    """Install the clients, the suite and a Node.js version that supports it."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     folder = tmp_path_factory.mktemp("agents")
@@ -63,7 +63,7 @@ def test_every_tool_is_listed_and_called(services: ServiceProcesses, agents: Pat
 
 @pytest.fixture
 def signing_proxy(services: ServiceProcesses, agents: Path) -> Iterator[str]:
-    """The address of a proxy that signs for programs which cannot, in front of an API that goes by its address."""
+    """Run a proxy that adds credentials to requests; return its address."""
     port, service = free_port(), free_port()
     address = f"http://127.0.0.1:{port}"
     api = ("-m", "entrypoints.cli.main", "api")

@@ -1,4 +1,4 @@
-"""What others wrote for OAuth, openid-client and oauth4webapi, walks through every flow and refusal of a running service."""
+"""OAuth flows and refusals with the libraries openid-client and oauth4webapi."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NODE = os.environ.get("NODE") or shutil.which("node") or "node"
 
 @pytest.fixture(scope="module")
 def service_environment(services: ServiceProcesses) -> dict[str, str]:
-    """Where the service is, an app of each kind, and the cookie of somebody who is signed in."""
+    """Return environment variables: address of the service, an app of each kind, and the cookie of a signed-in person."""
     organisation = services.create_organisation().organisation
 
     async def make(parts: Dependencies) -> tuple[dict[str, Any], str]:
@@ -36,7 +36,7 @@ def service_environment(services: ServiceProcesses) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both libraries and the programs."""
+    """Install both libraries and the programs."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     folder = tmp_path_factory.mktemp("oauth")
@@ -53,7 +53,7 @@ def test_every_flow_and_refusal(home: Path, service_environment: dict[str, str],
 
 
 def test_mcp_remote_signs_in(service_environment: dict[str, str], tmp_path: Path) -> None:
-    """It finds where to sign in by the 401 of /mcp, registers itself, and comes with a token that is bound to /mcp."""
+    """It discovers the authorization server by the 401 of /mcp, registers, and obtains a token for /mcp."""
     npm_install(tmp_path, "mcp-remote", "@modelcontextprotocol/sdk", "node")
     for name in ("browsing.mjs", "mcp_remote.mjs"):
         shutil.copy(HERE / name, tmp_path)

@@ -1,4 +1,4 @@
-"""The Python client as people get it: installed from the server, type-checked, and used against it."""
+"""Python client: installed from the server, type-checked and used."""
 
 import json
 import re
@@ -69,5 +69,5 @@ def test_deliveries_are_verified(services: ServiceProcesses, at: ReceiverClient,
         with pytest.raises(WebhookVerificationError):
             verify_webhook(body + b" ", headers, one.secrets)
     last = received[-1]
-    for secret in one.secrets:  # both sign while the secret is being rotated
+    for secret in one.secrets:  # both secrets sign during a rotation
         assert verify_webhook(str(last.body), dict(last.headers or {}), secret)["type"] == "webhook.test"

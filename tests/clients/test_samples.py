@@ -1,6 +1,6 @@
-"""Every block of code in docs/clients.md and in the packages' READMEs runs as it stands there, each by itself.
+"""Every code block in docs/clients.md and in the packages' READMEs runs unchanged and separately.
 
-The samples of the other pages run page by page (tests/docs); those here never end, or need values that a reader has.
+Samples of other pages run page by page (tests/docs); these never end, or require values of the reader.
 """
 
 import os
@@ -52,7 +52,7 @@ def list_samples(language: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def sandbox(services: ServiceProcesses) -> Tenancy:
-    """Some products, and offers that changed."""
+    """Create products and changed offers."""
     made = services.create_organisation(livemode=False)
     source = made.api.create_source("file", config={"currency": "usd"})
     for content in (build_catalogue(3), build_catalogue(3, price=120)):
@@ -61,7 +61,7 @@ def sandbox(services: ServiceProcesses) -> Tenancy:
 
 
 def run_sample(argv: tuple[str, ...], folder: Path, env: Mapping[str, str], endless: bool) -> str:
-    """What it prints; what never ends is ended once it has printed something."""
+    """Return the output of a sample; an endless sample is stopped after its first output."""
     with (folder / "printed").open("w") as file:
         process = subprocess.Popen(argv, cwd=folder, env={**os.environ, **env}, stdout=file, stderr=subprocess.STDOUT)
     try:

@@ -1,4 +1,4 @@
-"""The TypeScript client as people get it: installed from the server, type-checked, and used against it in Node.js."""
+"""TypeScript client: installed from the server, type-checked and used in Node.js."""
 
 import json
 import os
@@ -25,7 +25,7 @@ NODE = os.environ.get("NODE") or shutil.which("node") or "node"
 
 @pytest.fixture(scope="module")
 def story(node_home: Path) -> Path:
-    """The story, compiled under the strictest rules."""
+    """Compile the integration under the strictest rules."""
     for name in ("story.ts", "typed.ts"):
         shutil.copy(HERE / name, node_home)
     for name in ("following.mjs", "verifying.mjs", "retrying.mjs"):
@@ -37,7 +37,7 @@ def story(node_home: Path) -> Path:
 
 
 def test_the_client_and_its_users_are_strictly_typed(story: Path, node_home: Path) -> None:
-    """For Node.js above; here for browsers, without any types of Node.js, and with the declarations themselves checked."""
+    """Compiled for browsers, without types of Node.js, and with a check of the declarations."""
     settings = ("--strict", "--noEmit", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler",
             "--lib", "es2023,dom,dom.asynciterable", "--typeRoots", "none", "--skipLibCheck", "false", "typed.ts")  # fmt: skip
     run(NODE, "node_modules/typescript/bin/tsc", *settings, cwd=node_home)
@@ -81,7 +81,7 @@ def test_deliveries_are_verified(services: ServiceProcesses, at: ReceiverClient,
 
 
 class RetryProgram:
-    """Steps of retrying.mjs behind a proxy."""
+    """Program retrying.mjs behind a faulty proxy."""
 
     def __init__(self, proxy: FaultyProxy, tenancy: Tenancy, folder: Path) -> None:
         self.proxy, self.tenancy, self.folder = proxy, tenancy, folder

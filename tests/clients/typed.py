@@ -1,4 +1,4 @@
-"""What the type checker must know, and what it must refuse: an ignore that is not needed is an error."""
+"""Types that the checker must accept or refuse: an unneeded ignore is an error."""
 
 from http.server import BaseHTTPRequestHandler
 

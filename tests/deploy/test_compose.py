@@ -1,4 +1,4 @@
-"""The Compose file holds together: health of every service, secrets as files, settings and commands that there are."""
+"""Compose file: health checks, secrets as files, valid settings and commands."""
 
 import re
 from pathlib import Path

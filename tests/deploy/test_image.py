@@ -1,4 +1,4 @@
-"""The image's build gets every file that it copies, and the wheel built from its context has every file of the packages, and the site."""
+"""Docker build context: it contains all copied files, and the wheel built from it is complete."""
 
 import shutil
 import subprocess
@@ -63,7 +63,7 @@ def test_the_context_holds_nothing_that_is_not_copied() -> None:
     stray = {
         path for path in list_context(read_ignored_patterns()) if path not in copied and not copied & {*path.parents}
     }
-    # The client always sends these two: the daemon reads them.
+    # The client always sends these two files, which the daemon reads.
     assert stray <= {Path("deploy/Dockerfile"), Path("deploy/Dockerfile.dockerignore"), Path("Dockerfile")}
 
 

@@ -1,4 +1,4 @@
-"""The Kubernetes manifests are valid by the API's schemas, hold together, and start what there is with settings there are."""
+"""Kubernetes manifests: valid by the API's schemas, consistent, with existing commands and settings."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
 BASE, EXAMPLE = FOLDER / "base", FOLDER / "overlays" / "example"
 VERSIONS = ("1.30", "1.37")
-"""An old one that is still met, and the newest that there are schemas of."""
+"""An old version still in use, and the newest version with schemas."""
 WORKLOADS = ("Deployment", "Job")
 Manifest = Mapping[str, Any]
 

@@ -1,6 +1,6 @@
-"""The proxy examples in front of two APIs: a rolling restart that nobody notices, streams, uploads, addresses of clients.
+"""Proxy examples in front of two APIs: rolling restart, streams, uploads and client addresses.
 
-The examples run as they are shipped but for addresses, ports and certificate. Skipped where nginx or Caddy is missing.
+The examples run as shipped except for addresses, ports and certificate. Skipped without nginx or Caddy.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[2]
 NAME = "api.example.com"
 CLIENT = "127.0.0.3"
-"""An address of clients that is none of a trusted proxy."""
+"""Client address that is not a trusted proxy."""
 RATE = 24
 """Requests a second during the rolling restart."""
 API = ("-m", "entrypoints.cli.main", "api")
@@ -39,7 +39,7 @@ API = ("-m", "entrypoints.cli.main", "api")
 
 @dataclass(frozen=True)
 class ProxySetup:
-    """Where a proxy runs: its folder, certificate and key, and the ports of itself and of both APIs."""
+    """Files and ports of a proxy: folder, certificate, key, its own port and those of both APIs."""
 
     folder: Path
     certificate: Path
@@ -96,21 +96,21 @@ PROXIES: Mapping[str, Callable[[ProxySetup], list[str]]] = {"nginx": configure_n
 
 
 class ProxyConnection(http.client.HTTPSConnection):
-    """A connection to the proxy by its public name, from an address of its own."""
+    """Connection to the proxy by its public name, from a separate client address."""
 
     def __init__(self, port: int, certificate: Path) -> None:
         self._trust = ssl.create_default_context(cafile=str(certificate))
         super().__init__(NAME, port)
 
     def connect(self) -> None:
-        """The name is not looked up."""
+        """Connect without a DNS lookup."""
         raw = socket.create_connection(("127.0.0.1", self.port), 60, (CLIENT, 0))
         self.sock = self._trust.wrap_socket(raw, server_hostname=NAME)
 
 
 @dataclass
 class ProxiedService:
-    """A stage with two APIs and a proxy before them."""
+    """Service with two APIs behind a proxy."""
 
     stage: ServiceProcesses
     setup: ProxySetup
@@ -208,7 +208,7 @@ def is_answering(service: ProxiedService) -> bool:
 
 @pytest.fixture
 def tenancy(service: ProxiedService) -> Tenancy:
-    """A new organisation; its own client goes around the proxy."""
+    """Create an organisation whose own client bypasses the proxy."""
     service.stage.port = service.setup.apis[0]
     return service.stage.create_organisation()
 
@@ -218,7 +218,7 @@ def build_headers(tenancy: Tenancy) -> dict[str, str]:
 
 
 class LoadGenerator:
-    """GETs and pushes at a steady rate until it is ended; every answer is counted, and every failure."""
+    """Generator of GETs and pushes at a steady rate, which counts responses and failures."""
 
     def __init__(self, service: ProxiedService, tenancy: Tenancy, source: str) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -248,7 +248,7 @@ class LoadGenerator:
             self._scheduled.put(number)
 
     def _send_requests(self) -> None:
-        """One client: it keeps its connection to the proxy, as clients do."""
+        """Send requests of one client over a persistent connection."""
         connection = self._service.open_connection()
         while (number := self._scheduled.get()) is not None:
             try:
@@ -290,7 +290,7 @@ def test_events_are_streamed_without_buffering(service: ProxiedService, tenancy:
     stream = connection.getresponse()
     assert (stream.status, stream.headers["Content-Type"].partition(";")[0]) == (200, "text/event-stream")
     tenancy.api.push(source, [build_record("streamed")])
-    # Were it buffered, nothing but the end of the stream would bring it: reading runs into the connection's timeout.
+    # A buffered event would arrive only at the end of the stream, and reading would time out.
     assert any(b"product.created" in line for line in iter(stream.readline, b""))
     connection.close()
 

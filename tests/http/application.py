@@ -1,4 +1,4 @@
-"""The application on a database of the tests, with a toy area that shows every behaviour of the pipeline."""
+"""Application on a test database, with an example area that uses all features of the pipeline."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -101,19 +101,19 @@ OPERATOR = AuditContext(Actor("service", "operator"), "tests")
 
 
 def create_active_keys() -> ActiveKeys:
-    """The keys of a process that knows the one secret."""
+    """Create the keys of a process that has the secret."""
     keys = ActiveKeys([SECRET.decode()])
     keys.use_key_ring(KeyRing(derive_hash_key(SECRET.decode())), SECRET.decode(), datetime.now(UTC))
     return keys
 
 
 def create_plan(code: str, tier: str, *features: str) -> Plan:
-    """A plan."""
+    """Create a plan."""
     return Plan(code, code.title(), tier, "usd", 9900, frozenset(features), {"sources": MeterAllowance(10, 1, 500)})
 
 
 class BucketLimits:
-    """Limits: real token buckets on the test's clock."""
+    """Rate limits by token buckets on the test's clock."""
 
     def __init__(self, clock: SettableClock) -> None:
         self._clock = clock
@@ -130,7 +130,7 @@ class BucketLimits:
 
 
 class CountingCredentials(PostgresCredentials):
-    """Credentials that count how often they are asked, and may know further principals."""
+    """Credential lookup that counts its calls and can change the principals that it returns."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
@@ -139,7 +139,7 @@ class CountingCredentials(PostgresCredentials):
         self.lookups = 0
         self.down = False
         self.lost: set[str] = set()
-        """Keys that may do nothing any more, by id."""
+        """IDs of keys without any scope."""
 
     async def find_keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
         self.lookups += 1
@@ -154,7 +154,7 @@ class CountingCredentials(PostgresCredentials):
 
 
 class SwitchableSink(PostgresRequestLogSink):
-    """A sink that can be told to fail, and keeps what it was given."""
+    """Request log sink that can fail on demand and records what it receives."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
@@ -169,7 +169,7 @@ class SwitchableSink(PostgresRequestLogSink):
 
 
 async def list_audit_entries(application: "ApplicationHarness", tenant: Tenant, id: str) -> list[AuditEntry]:
-    """What the audit log says of a resource, oldest first."""
+    """List the audit entries of a resource, oldest first."""
     async with application.uow.begin_reading(tenant) as tx:
         page = await tx[AuditLog].page(PageRequest(100), AuditFilter(target=id))
     return list(page.items[::-1])
@@ -177,7 +177,7 @@ async def list_audit_entries(application: "ApplicationHarness", tenant: Tenant, 
 
 @dataclass
 class ApplicationHarness:
-    """One running application and handles on all that is behind it."""
+    """Running application with access to its parts."""
 
     database: SettableDatabase
     clock: SettableClock
@@ -189,14 +189,14 @@ class ApplicationHarness:
     links: Any = None
     sessions: Any = None
     passwords: Any = None
-    """What hashes passwords; Argon2 at the least cost unless given."""
+    """Password hasher; by default Argon2 at the lowest cost."""
     token_store: Any = None
     keys: Any = None
     credentials: Any = None
     limits: Any = None
     sink: Any = None
     network: Any = None
-    """The network's logs, which nobody fills unless a test does."""
+    """Network logs, which are empty unless a test writes events."""
     checks: Any = None
     incidents: Any = None
     sso_rules: Any = None
@@ -206,7 +206,7 @@ class ApplicationHarness:
     orgs: dict[str, Organisation] = field(default_factory=dict)
 
     async def create_organisation(self, name: str, plan: Plan, kind: str = "retailer") -> Organisation:
-        """A new organisation."""
+        """Create an organisation."""
         made = Organisation(
             new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), self.clock.now() - timedelta(days=9)
         )
@@ -216,20 +216,20 @@ class ApplicationHarness:
         return made
 
     async def create_key(self, org: Organisation, *, livemode: bool = True, **fields: Any) -> tuple[ApiKey, str]:
-        """A new API key and its secret."""
+        """Create an API key; return it with its secret."""
         async with self.uow.begin(Tenant(org.id, livemode), OPERATOR) as tx:
             made: tuple[ApiKey, str] = await self.access.create_key(tx, KeyRequest("tests", **fields))
         return made
 
     async def create_client(self, name: str = "Fjord", *, livemode: bool = True, **fields: Any) -> Client:
-        """A client with a fresh key of that organisation."""
+        """Create a client with a new key of that organisation."""
         _, secret = await self.create_key(self.orgs[name], livemode=livemode, **fields)
         return Client(self.app, secret)
 
     async def open_browser(
         self, name: str | None = "Fjord", role: str = "owner", person: str = "Ada Moreau"
     ) -> ConsoleBrowser:
-        """A browser in which a new person is signed in; a member of that organisation, if any is named."""
+        """Sign in a new person; with `name`, the person is a member of that organisation."""
         email = f"{new_id('usr')[4:].lower()}@fjord.test"
         user = await self.people.add(User(new_id("usr"), email, person, self.clock.now(), self.clock.now()))
         if name is not None:
@@ -238,13 +238,13 @@ class ApplicationHarness:
         return ConsoleBrowser(self.app, cookie, user)
 
     async def add_member(self, user: User, name: str, role: str = "owner") -> None:
-        """Make somebody a member."""
+        """Add the user as a member."""
         org = self.orgs[name].id
         async with self.uow.begin(Tenant(org, True), OPERATOR) as tx:
             await tx[OrgStore].add_member(Member(user.id, org, user.email, role, self.clock.now()))
 
     def build_client(self, secret: str | None = None) -> Client:
-        """A client without a credential, or with that one."""
+        """Build a client with the given credential or without any."""
         return Client(self.app, secret)
 
 
@@ -264,7 +264,7 @@ def create_settings(**changes: Any) -> Settings:
 
 
 def _create_dependencies(application: ApplicationHarness, settings: Settings) -> Dependencies:
-    """What the API process is made of, on the test's database and clock, without what reaches other hosts or processes."""
+    """Create the dependencies of the API process on the test's database and clock, without access to other hosts or processes."""
     made = create_dependencies(settings)
     given = {
         Clock: application.clock,
@@ -292,7 +292,7 @@ async def run_application(
     settings: Settings = create_settings(),
     **changes: Any,
 ) -> AsyncIterator[ApplicationHarness]:
-    """A world whose application is serving; `changes` are parts by the names above."""
+    """Run the application; `changes` are dependencies by the names above."""
     database = await settable_database()
     database.clear()
     application = ApplicationHarness(database, DatabaseClock(database), passwords=passwords)

@@ -1,4 +1,4 @@
-"""What the edge costs around a hot read, step by step: `python -m tests.http.benchmark_pipeline` prints microseconds."""
+"""CPU time of the pipeline around a hot read, step by step: `python -m tests.http.benchmark_pipeline` prints microseconds."""
 
 import asyncio
 import inspect
@@ -25,21 +25,21 @@ BODY = b'{"object":"list","data":[' + b",".join([b'{"object":"product"}'] * 20) 
 
 
 class UnlimitedRates:
-    """Limits that cost nothing themselves."""
+    """Rate limits without any cost."""
 
     async def take_token(self, limit: RateLimitBucket) -> TakeResult:
         return TAKE
 
 
 class DiscardingSink:
-    """A request log that is thrown away."""
+    """Request log that discards its records."""
 
     async def write(self, logs: Any) -> None:
         return None
 
 
 class StubUnitOfWork:
-    """A unit of work that costs nothing itself."""
+    """Unit of work without any cost."""
 
     @asynccontextmanager
     async def read(self, tenant: Any) -> Any:
@@ -47,7 +47,7 @@ class StubUnitOfWork:
 
 
 async def read_hot(call: RequestContext) -> Reply:
-    """A handler as the catalogue's: bytes, a cursor, a known ETag."""
+    """Return a reply like those of the catalogue: bytes, a cursor and an ETag."""
     cursor = call.sign_cursor("prod_01J8ZQ5T3V7XK2M9RB4CDW") or ""
     return Reply(BODY + cursor.encode() + b'"}', etag="0123456789abcdef01234567")
 
@@ -58,7 +58,7 @@ ROW = Operation(
 
 
 def build_scope(secret: str, query: bytes) -> dict[str, Any]:
-    """What a server hands over for a usual request."""
+    """Build the ASGI scope of a typical request."""
     headers = [
         (b"host", b"api.example"),
         (b"accept", b"application/json"),
@@ -78,7 +78,7 @@ def build_scope(secret: str, query: bytes) -> dict[str, Any]:
 
 
 async def measure(work: Callable[[], Awaitable[Any] | Any]) -> float:
-    """Median microseconds of CPU of one call."""
+    """Return the median CPU time of one call in microseconds."""
     results = []
     for _ in range(ROUNDS):
         start = process_time()
@@ -92,7 +92,7 @@ async def measure(work: Callable[[], Awaitable[Any] | Any]) -> float:
 
 
 async def measure_request(pipeline: Pipeline, secret: str, query: bytes) -> float:
-    """The lane from scope to sent response."""
+    """Measure the whole request, from scope to sent response."""
     lane = FastPathMiddleware(pipeline.process_request, pipeline)  # type: ignore[arg-type]
     scope = build_scope(secret, query)
 
@@ -103,7 +103,7 @@ async def measure_request(pipeline: Pipeline, secret: str, query: bytes) -> floa
 
 
 async def measure_steps(pipeline: Pipeline, application: ApplicationHarness, secret: str, query: bytes) -> None:
-    """Each step by itself, on a request that has passed the earlier ones."""
+    """Measure each step on a request that has passed the earlier ones."""
     request = build_request(build_scope(secret, query), read_no_body)
     match = pipeline.table.match_request("GET", "/v1/hot")
     now = application.clock.now()
@@ -159,7 +159,7 @@ async def main() -> None:
 
 
 async def _create_context(pipeline: Pipeline, secret: str, query: bytes) -> str:
-    """A valid cursor."""
+    """Create a context with a valid cursor."""
     response = await pipeline.process_request(build_request(build_scope(secret, query), read_no_body))
     return response.body.decode().rsplit('"', 2)[1]
 

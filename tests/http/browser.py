@@ -1,4 +1,4 @@
-"""A browser as the console meets it: cookies that it keeps, forms that it finds on a page and sends."""
+"""Client that acts as a browser: it stores cookies and submits the forms of a page."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ COOKIE = "__Host-joinery"
 
 @dataclass
 class BrowserPage:
-    """An answer to a browser."""
+    """Response to a browser."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -28,14 +28,14 @@ class BrowserPage:
         return next((value for key, value in self.headers if key == name), None)
 
     def field(self, name: str) -> str:
-        """The value of the first hidden field of that name."""
+        """Return the value of the first hidden field of that name."""
         found = re.search(rf'name="{name}" value="([^"]*)"', self.text)
         assert found, f"no field {name}"
         return unescape(found[1])
 
 
 class ConsoleBrowser:
-    """Sends what a browser sends, and keeps cookies."""
+    """Sends requests as a browser does and stores cookies."""
 
     def __init__(self, app: Any, cookie: str | None = None, user: Any = None) -> None:
         self._app, self.user = app, user
@@ -47,7 +47,7 @@ class ConsoleBrowser:
     async def submit(
         self, page: BrowserPage, target: str, _headers: dict[str, str] | None = None, **fields: str
     ) -> BrowserPage:
-        """Send a form that the page has, with these fields."""
+        """Submit a form of the page with these fields."""
         sent = {"csrf": page.field("csrf"), "submission_id": page.field("submission_id")} | fields
         return await self.post(target, _headers, **sent)
 
@@ -61,7 +61,7 @@ class ConsoleBrowser:
         return await self.send("POST", target, urlencode(fields).encode(), headers | (_headers or {}))
 
     async def follow(self, page: BrowserPage) -> BrowserPage:
-        """The page that a redirect leads to."""
+        """Request the target of a redirect."""
         assert page.status == 303, page.text
         return await self.get(page.header("location") or "")
 

@@ -1,4 +1,4 @@
-"""A client that calls the application as a server would: one ASGI connection per request."""
+"""Client that calls the ASGI application directly: one connection per request."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Response:
-    """A response: status, headers (lower-case, the last of each name), and the body's bytes."""
+    """Response with status, headers (lower case, the last of each name) and body."""
 
     status: int
     headers: dict[str, str]
@@ -20,12 +20,12 @@ class Response:
 
     @property
     def code(self) -> str:
-        """The problem's code."""
+        """Code of the problem response."""
         return str(self.json()["code"])
 
     @property
     def faults(self) -> set[tuple[str, str]]:
-        """The problem's errors[] as (field, code)."""
+        """Field errors of the problem response as (field, code)."""
         return {(fault["field"], fault["code"]) for fault in self.json()["errors"]}
 
 
@@ -46,12 +46,12 @@ class Client:
         headers: Mapping[str, str] | None = None,
         pairs: list[tuple[str, str]] | None = None,
     ) -> Response:
-        """One request; `target` is path and query as sent; `pairs` are headers that may repeat."""
+        """Send a request; `target` is path and query as sent; `pairs` are headers that may repeat."""
         scope = self._scope(method, target, body, headers, pairs)
         return await exchange_messages(self._app, scope, body or b"")
 
     async def connect(self, target: str, headers: Mapping[str, str], receive: Any, send: Any) -> None:
-        """GET over the caller's own ends of the connection."""
+        """Send GET with the caller's `receive` and `send`."""
         await self._app(self._scope("GET", target, None, _build_headers(headers), None), receive, send)
 
     def _scope(
@@ -84,11 +84,11 @@ class Client:
         }
 
     async def get(self, target: str, **headers: str) -> Response:
-        """GET; keyword arguments are headers with underscores for hyphens."""
+        """Send GET; keyword arguments are headers with underscores for hyphens."""
         return await self.send("GET", target, headers=_build_headers(headers))
 
     async def post(self, target: str, value: Any = None, **headers: str) -> Response:
-        """POST a JSON value under a fresh Idempotency-Key, unless one is named."""
+        """Send POST with a JSON value and a new Idempotency-Key, unless one is given."""
         return await self.send_json("POST", target, value, **({"idempotency_key": next(_keys)} | headers))
 
     async def send_json(self, method: str, target: str, value: Any = None, **headers: str) -> Response:
@@ -113,7 +113,7 @@ def _build_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def exchange_messages(app: Any, scope: dict[str, Any], body: bytes) -> Response:
-    """What comes back; of a stream the first piece, and then the client goes away."""
+    """Return the response; of a stream only the first chunk, after which the client disconnects."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[Any] = []
     enough = asyncio.Event()

@@ -10,12 +10,12 @@ from tests.http.client import Client
 
 @pytest_asyncio.fixture
 async def application() -> AsyncIterator[ApplicationHarness]:
-    """The whole application."""
+    """Run the application."""
     async with run_application() as application:
         yield application
 
 
 @pytest_asyncio.fixture
 async def client(application: ApplicationHarness) -> Client:
-    """A client with every scope in Fjord's live data."""
+    """Create a client with all scopes in live mode of Fjord."""
     return await application.create_client()

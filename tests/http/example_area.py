@@ -1,4 +1,4 @@
-"""A toy area: things that are created, read, listed, changed and broken, to try the pipeline on."""
+"""Example area for tests of the pipeline: things that are created, read, listed, updated and deleted."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ CREATE = schema.strict_object(
 
 @dataclass
 class Thing:
-    """A thing."""
+    """Stored thing."""
 
     org: str
     livemode: bool
@@ -51,14 +51,14 @@ BEHAVIOUR: dict[str, Any] = {}
 
 
 def reset() -> None:
-    """Forget everything."""
+    """Delete all things and recorded calls."""
     THINGS.clear()
     CALLS.clear()
     BEHAVIOUR.clear()
 
 
 def to_wire(thing: Thing) -> dict[str, Any]:
-    """A thing's JSON."""
+    """Return the JSON of a thing."""
     return {"object": "thing", "id": thing.id, "name": thing.name, "version": thing.version}
 
 
@@ -71,14 +71,14 @@ def _find_own(call: ReadContext[None]) -> Thing:
 
 
 def add_thing(org: str, name: str = "oak", *, livemode: bool = True) -> Thing:
-    """Put a thing there."""
+    """Store a thing."""
     thing = Thing(org, livemode, new_id("src"), name)
     THINGS[thing.id] = thing
     return thing
 
 
 async def create(call: WriteContext[None]) -> Reply:
-    """Adds a member named like the thing: an effect that a rollback undoes."""
+    """Create a thing and a member of its name, which a rollback removes."""
     CALLS.append(call)
     name, tenant, tx = call.command["name"], call.principal.tenant, call.tx
     thing = Thing(tenant.org, tenant.livemode, new_id("src"), name)
@@ -94,13 +94,13 @@ async def create(call: WriteContext[None]) -> Reply:
 
 
 async def read(call: ReadContext[None]) -> Reply:
-    """One thing."""
+    """Return a thing."""
     thing = _find_own(call)
     return Reply(to_wire(thing), version=thing.version)
 
 
 async def list_numbers(call: ReadContext[None]) -> Reply:
-    """A page of numbers."""
+    """Return a page of numbers."""
     CALLS.append(call)
     start = int(call.page_request.key) if call.page_request.key else (101 if call.page_request.backwards else 0)
     step = range(start - 1, 0, -1) if call.page_request.backwards else range(start + 1, 101)
@@ -121,7 +121,7 @@ async def update(call: WriteContext[None]) -> Reply:
 
 
 async def delete(call: WriteContext[None]) -> Reply:
-    """Forget a thing."""
+    """Delete a thing."""
     thing = _find_own(call)
     if not call.tx.is_dry_run:
         del THINGS[thing.id]

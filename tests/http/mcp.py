@@ -1,4 +1,4 @@
-"""The official client of MCP, talking to the application in this process."""
+"""Official MCP client, connected to the application in this process."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -22,7 +22,7 @@ GENERATIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 async def open_client(
     app: Any, secret: str, generation: str = "auto", base: str = BASE, **headers: str
 ) -> AsyncIterator[McpClient]:
-    """A client with that credential, by the handshake of old or the newest protocol."""
+    """Open a client with that credential, by the handshake or by the stateless protocol."""
     sent = {"authorization": f"Bearer {secret}"} | {name.replace("_", "-"): text for name, text in headers.items()}
     transport = httpx2.ASGITransport(app=app, client=("203.0.113.7", 40000))
     async with (
@@ -33,7 +33,7 @@ async def open_client(
 
 
 async def list_all_tools(client: McpClient) -> list[types.Tool]:
-    """The tools of all pages."""
+    """List the tools of all pages."""
     tools: list[types.Tool] = []
     cursor: str | None = None
     while True:
@@ -45,7 +45,7 @@ async def list_all_tools(client: McpClient) -> list[types.Tool]:
 
 
 async def post_message(client: Client, message: Any, **headers: str) -> Response:
-    """One message as bytes on the wire: a JSON value, or the text itself."""
+    """Post one message: a JSON value or raw bytes."""
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
     sent = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     return await client.send("POST", "/mcp", body=body, headers=sent | _build_headers(headers))
@@ -56,7 +56,7 @@ def _build_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_request(method: str, **params: Any) -> dict[str, Any]:
-    """A JSON-RPC request."""
+    """Build a JSON-RPC request."""
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
@@ -64,7 +64,7 @@ _BODIES = {"sources_create": {"name": "Lindgren", "kind": "push"}}
 
 
 def build_example_arguments(tool: AgentTool) -> dict[str, Any]:
-    """Examples of what is required; writes are only tried out."""
+    """Build examples of the required arguments; writes are dry runs."""
     properties = tool.input_schema["properties"]
     given = {name: _build_example(properties[name]) for name in tool.input_schema["required"]}
     given |= {"body": _BODIES[tool.name]} if tool.name in _BODIES else {}

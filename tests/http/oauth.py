@@ -1,4 +1,4 @@
-"""What tests of OAuth share: apps, a person with a browser, and an app that walks through its sign-in."""
+"""Shared helpers of OAuth tests: apps, signed-in members and the sign-in of an app."""
 
 import base64
 import hashlib
@@ -26,14 +26,14 @@ CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest())
 
 
 def create_principal(org: Organisation, role: str = "owner", **changes: Any) -> Principal:
-    """A member who is signed in to the console."""
+    """Create the principal of a member who is signed in to the console."""
     fields: dict[str, Any] = {"is_personal_token": True, "is_console_session": True, "has_fixed_mode": False} | changes
     return Principal(Tenant(org.id, True), Actor("user", new_id("usr")), "console", role, ROLES[role], org, **fields)
 
 
 @dataclass
 class SignedInMember:
-    """A member with a browser that is signed in."""
+    """Member with a signed-in browser."""
 
     user: User
     browser: ConsoleBrowser
@@ -41,7 +41,7 @@ class SignedInMember:
 
 @dataclass
 class OAuthHarness:
-    """A world with what OAuth needs around it."""
+    """Running application with apps and members."""
 
     application: ApplicationHarness
     secrets: dict[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class OAuthHarness:
     async def create_app(
         self, kind: AppKind = AppKind.WEB, *uris: str, org: str = "Fjord", scopes: frozenset[str] = SCOPES
     ) -> App:
-        """An app of that organisation; its secret is remembered."""
+        """Create an app of that organisation and store its secret."""
         own = self.application.orgs[org]
         uris = () if kind is AppKind.MACHINE else uris or (CALLBACK,)
         async with self.application.uow.begin(Tenant(own.id, True), OPERATOR) as tx:
@@ -61,7 +61,7 @@ class OAuthHarness:
         return app
 
     async def create_member(self, *orgs: str, role: str = "editor") -> SignedInMember:
-        """Somebody who belongs to these organisations, and is signed in."""
+        """Create a signed-in member of these organisations."""
         user = await self.application.people.add(
             User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, self.application.clock.now())
         )
@@ -73,7 +73,7 @@ class OAuthHarness:
         return SignedInMember(user, ConsoleBrowser(self.application.app, cookie))
 
     async def set_role(self, user: User, org: str, role: str) -> None:
-        """Make the user a member, or give another role."""
+        """Add the user as a member, or change the role."""
         id_ = self.application.orgs[org].id
         async with self.application.uow.begin(Tenant(id_, True), OPERATOR) as tx:
             if await tx[OrgStore].find_member(user.email) is None:
@@ -82,12 +82,12 @@ class OAuthHarness:
                 await tx[OrgStore].change_role(user.id, role)
 
     async def remove_member(self, user: User, org: str) -> None:
-        """The user is no member any more."""
+        """Remove the user from the organisation."""
         async with self.application.uow.begin(Tenant(self.application.orgs[org].id, True), OPERATOR) as tx:
             await tx[OrgStore].remove_member(user.id)
 
     def build_authorization_path(self, app: App, **changes: str | None) -> str:
-        """The address of an authorization request; None leaves a parameter out."""
+        """Build the path of an authorization request; None omits a parameter."""
         parameters = {
             "response_type": "code", "client_id": app.client_id, "redirect_uri": app.redirect_uris[0] if app.redirect_uris else None,
             "code_challenge": CHALLENGE, "code_challenge_method": "S256", "scope": "products:read", "state": "s t&ä",
@@ -101,12 +101,12 @@ class OAuthHarness:
     async def submit_consent(
         self, person: SignedInMember, page: BrowserPage, org: str = "Fjord", decision: str = "allow", **fields: str
     ) -> BrowserPage:
-        """Send the form of that page."""
+        """Submit the form of the consent page."""
         sent = {"request": page.field("request"), "decision": decision, "org": self.application.orgs[org].id} | fields
         return await person.browser.submit(page, "/oauth/authorize", **sent)
 
     async def obtain_code(self, person: SignedInMember, app: App, org: str = "Fjord", **changes: str | None) -> str:
-        """A code, by way of the consent page."""
+        """Obtain a code by the consent page."""
         page = await self.request_consent(person, app, **changes)
         done = await self.submit_consent(person, page, org) if page.status == 200 else page
         return parse_redirect(done)["code"]
@@ -114,7 +114,7 @@ class OAuthHarness:
     async def post_form(
         self, path: str, address: str = "203.0.113.7", basic: tuple[str, str] | None = None, **form: str
     ) -> Response:
-        """A program's form."""
+        """Post a form as a program does."""
         headers = {"content-type": "application/x-www-form-urlencoded"}
         if basic:
             headers["authorization"] = "Basic " + base64.b64encode(":".join(basic).encode()).decode()
@@ -123,31 +123,31 @@ class OAuthHarness:
         )
 
     async def request_token(self, app: App, **form: str) -> Response:
-        """A token request of that app, with its secret if it has one."""
+        """Send a token request of that app, with its secret if it has one."""
         secret = self.secrets.get(app.client_id)
         basic = (app.client_id, secret) if secret else None
         own = {} if basic else {"client_id": app.client_id}
         return await self.post_form("/oauth/token", basic=basic, **(own | form))
 
     async def redeem_code(self, app: App, code: str, **changes: str) -> Response:
-        """The code's tokens."""
+        """Exchange the code for tokens."""
         uri = app.redirect_uris[0]
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": uri, "code_verifier": VERIFIER}
         return await self.request_token(app, **(form | changes))
 
     async def refresh_tokens(self, app: App, refresh_token: str, **more: str) -> Response:
-        """Tokens for a refresh token."""
+        """Exchange the refresh token for tokens."""
         return await self.request_token(app, grant_type="refresh_token", refresh_token=refresh_token, **more)
 
     async def sign_in(self, app: App, person: SignedInMember, **changes: str | None) -> dict[str, Any]:
-        """The answer to the whole of a sign-in."""
+        """Complete a sign-in; return the token response."""
         response = await self.redeem_code(app, await self.obtain_code(person, app, **changes))
         assert response.status == 200, response.body
         found: dict[str, Any] = response.json()
         return found
 
     async def register_app(self, **metadata: Any) -> Response:
-        """Dynamic registration."""
+        """Send a dynamic registration."""
         body = json.dumps(
             {"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"} | metadata
         ).encode()
@@ -156,12 +156,12 @@ class OAuthHarness:
         )
 
     def build_client(self, token: str) -> Client:
-        """A client of the API with that token."""
+        """Build a client of the API with that token."""
         return Client(self.application.app, token)
 
 
 def parse_redirect(page: BrowserPage) -> dict[str, str]:
-    """The parameters of the address that the browser is sent to, with that address as `to`."""
+    """Return the parameters of the redirect, and its address as `to`."""
     place = page.header("location") or ""
     parts = urlsplit(place)
     assert page.status == 303 and parts.scheme, (page.status, page.text[:3000])

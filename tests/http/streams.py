@@ -1,4 +1,4 @@
-"""A client of server-sent events over ASGI, and what it reads as the WHATWG standard says."""
+"""Client of server-sent events over ASGI, with a parser that follows the WHATWG standard."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.http.client import Client
 
 @dataclass
 class ServerSentEvent:
-    """One event as a client sees it."""
+    """Event as a client receives it."""
 
     id: str
     type: str
@@ -24,7 +24,7 @@ class ServerSentEvent:
 
 @dataclass
 class EventStreamParser:
-    """Reads a stream's text as the standard says (WHATWG HTML §9.2.6); `last_id` is what a client resumes with."""
+    """Parser of an event stream (WHATWG HTML §9.2.6); a client resumes with `last_id`."""
 
     last_id: str = ""
     retry: int | None = None
@@ -66,7 +66,7 @@ class EventStreamParser:
 
 @dataclass
 class EventStreamConnection:
-    """An open stream. `blocked` holds the client's side back, as a full socket does."""
+    """Open stream; clearing `writable` blocks the server's writes, as a full socket does."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -89,20 +89,20 @@ class EventStreamConnection:
         self._received.set()
 
     async def wait_until(self, look: Any, within: float = 20.0) -> None:
-        """Until `look` says so."""
+        """Wait until `look` returns a true value."""
         async with asyncio.timeout(within):
             while not look():
                 self._received.clear()
                 await self._received.wait()
 
     async def read_events(self, count: int = 1, within: float = 20.0) -> list[ServerSentEvent]:
-        """The next events."""
+        """Return the next events."""
         await self.wait_until(lambda: len(self._waiting) >= count, within)
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         return taken
 
     async def read_to_end(self, within: float = 20.0) -> list[ServerSentEvent]:
-        """What was still to come, once the stream has ended."""
+        """Wait for the end of the stream; return the remaining events."""
         await self.wait_until(lambda: self.ended, within)
         return await self.read_events(len(self._waiting))
 
@@ -111,7 +111,7 @@ class EventStreamConnection:
 async def open_stream(
     client: Client, target: str = "/v1/stream", **headers: str
 ) -> AsyncIterator[EventStreamConnection]:
-    """An open stream; leaving goes away as a client does."""
+    """Open a stream; leaving the context disconnects the client."""
     stream, gone = EventStreamConnection(), asyncio.Event()
     stream.writable.set()
 

@@ -1,4 +1,4 @@
-"""Access lines: every request once, with its ids, and nothing of what it asked for."""
+"""Access log: one line per request with its IDs and without its content."""
 
 import json
 import logging
@@ -36,7 +36,7 @@ async def test_a_line_for_each_request(capsys: pytest.CaptureFixture[str]) -> No
 
 
 class OutdatedSchema:
-    """A schema that lacks a migration."""
+    """Schema that lacks a migration."""
 
     incompatibility = "The database lacks migrations."
 

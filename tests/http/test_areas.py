@@ -1,4 +1,4 @@
-"""Organisations, plans and status over the whole edge; answers fit their schemas."""
+"""Organisations, plans and status over HTTP; responses match their schemas."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The audit log over HTTP: who did what, and undoing it."""
+"""Audit log over HTTP: entries and undo."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ API = {"kind": "api", "config": {"url": "https://vendor.example/api"}}
 
 
 async def list_entries(client: Client, query: str = "") -> list[Any]:
-    """The entries that a list shows, newest first."""
+    """List the entries, newest first."""
     response = await client.get(f"{EVENTS}?{query}")
     assert response.status == 200, response.body
     data: list[Any] = response.json()["data"]
@@ -31,12 +31,12 @@ async def read_newest(client: Client, query: str = "") -> Any:
 
 
 async def undo_entry(client: Client, id: str, **headers: str) -> Response:
-    """The answer to undoing an entry."""
+    """Undo an entry; return the response."""
     return await client.post(f"{EVENTS}/{id}/undo", **headers)
 
 
 def remove_versions(resource: Any) -> Any:
-    """A resource but for its version and its times."""
+    """Return a resource without version and times."""
     return {name: value for name, value in resource.items() if name not in ("version", "updated_at", "created_at")}
 
 
@@ -159,7 +159,7 @@ async def test_undo_restores_credentials_without_showing_them() -> None:
 
 
 async def read_credentials(here: SourceHarness, source: str) -> Any:
-    """The credentials as a run would get them."""
+    """Return the credentials as a run reads them."""
     async with here.application.uow.begin_reading(here.tenant) as tx:
         sealed, found = await tx[SourceStore].load_encrypted_credentials(source), await tx[SourceStore].get(source)
     info = here.services.connectors.find_connector(found.connector)

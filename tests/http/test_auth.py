@@ -279,12 +279,12 @@ async def test_scope_precedes_feature(application: ApplicationHarness) -> None:
 
 
 def _generate_secrets(count: int) -> list[str]:
-    """Keys of the right form that nobody has."""
+    """Generate well-formed secrets of no key."""
     return [generate_api_key(True, False) for _ in range(count)]
 
 
 async def test_unknown_keys_are_looked_up_in_batches(application: ApplicationHarness) -> None:
-    """Three hundred at once cost a few statements, and everybody else goes on meanwhile."""
+    """Three hundred concurrent guesses need a few statements and do not delay others."""
     known, statements = await application.create_client(), application.credentials.lookups
     assert (await known.get("/v1/things")).status == 200
     guessing = [Client(application.app, text).get("/v1/things") for text in _generate_secrets(300)]

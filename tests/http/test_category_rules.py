@@ -1,4 +1,4 @@
-"""Category rules over HTTP: what is refused, what is kept, and what a dry run leaves."""
+"""Category rules over HTTP: refusals, storage and dry runs."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,13 +22,13 @@ CHAIRS, SOFAS = (
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[SourceHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_source_harness() as harness:
         yield harness
 
 
 async def _create_source(harness: SourceHarness) -> Any:
-    """A source with two products."""
+    """Create a source with two products."""
     source = await harness.create_source(**FILE_SOURCE)
     paths = (["Furniture", "Sofas"], ["Furniture", "Odd"])
     made = [

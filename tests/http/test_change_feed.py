@@ -1,4 +1,4 @@
-"""The change feed over the whole edge: pages, cursors, filters, waiting (docs/conventions.md#change-feed)."""
+"""Change feed over HTTP: pages, cursors, filters, long polls (docs/conventions.md#change-feed)."""
 
 import asyncio
 from datetime import timedelta
@@ -32,7 +32,7 @@ class EventWriter:
         self.tenant = Tenant(application.orgs[name].id, livemode)
 
     async def write(self, count: int = 1, **changes: Any) -> list[str]:
-        """That many events in one transaction; answers their ids."""
+        """Write that many events in one transaction; return their IDs."""
         events = [builders.event(new_id("src"), **changes) for _ in range(count)]
         async with self.application.uow.begin(self.tenant, OPERATOR) as tx:
             await tx[EventLog].append(events)
@@ -41,18 +41,18 @@ class EventWriter:
 
 @pytest_asyncio.fixture
 async def log(application: ApplicationHarness) -> EventWriter:
-    """Fjord's live log."""
+    """Create a writer of Fjord's live log."""
     return EventWriter(application)
 
 
 def read_ids(response: Response) -> list[str]:
-    """The ids of the events on a page."""
+    """Return the IDs of the events on a page."""
     assert response.status == 200, response.body
     return [event["id"] for event in response.json()["data"]]
 
 
 def read_positions(application: ApplicationHarness, log: EventWriter, cursor: str) -> tuple[int, int]:
-    """Where in its own log and in the network's a cursor stands."""
+    """Return a cursor's positions in its own log and in the network log."""
     opened = application.dependencies[FeedCursorSigner].verify(log.tenant, cursor)
     return opened.own.position, opened.network.position
 
@@ -188,7 +188,7 @@ async def test_a_cursor_below_the_low_watermark_expires(
 
 
 async def _is_expired(client: Client, cursor: str) -> bool:
-    """Whether pages and waiting say that the cursor is of no use any more."""
+    """Return whether both reads and long polls reject the cursor as expired."""
     responses = [await client.get(f"/v1/changes?cursor={cursor}{wait}") for wait in ("", "&wait=1")]
     assert {response.status for response in responses} in ({200}, {410})
     return responses[0].status == 410 and {response.code for response in responses} == {"cursor_expired"}
@@ -197,7 +197,7 @@ async def _is_expired(client: Client, cursor: str) -> bool:
 async def test_cursors_expire_when_the_log_is_restored(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
-    """What it lost, what it has told anew since, and whatever was told before somebody noticed."""
+    """Lost events, events written since, and cursors issued before the restore was noticed."""
     await log.write(3)
     cursors = [(await client.get(f"/v1/changes?limit={limit}")).json()["next_cursor"] for limit in (1, 2, 3)]
     await delete_events(application.dependencies[Pool], log.tenant, 2)
@@ -214,7 +214,7 @@ async def test_cursors_expire_when_the_log_is_restored(
 async def test_a_cursor_with_only_a_position_remains_valid(
     application: ApplicationHarness, client: Client, log: EventWriter
 ) -> None:
-    """As the first ones did."""
+    """The first cursors had this format."""
     written = await log.write(3)
     old = CursorSigner(application.keys.cursor_keys).sign(build_cursor_context("changes", log.tenant, {}, {}), "2")
     response = await client.get(f"/v1/changes?cursor={old}")

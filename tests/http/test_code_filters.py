@@ -1,4 +1,4 @@
-"""Finding products and offers by the ids and codes that others know them by, through the whole application."""
+"""Product and offer lists filtered by IDs and article codes."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ SKUS = ("AB-1", "ab 1", "AB,1", "A\\B-1", "a&b=1/é", "a+1", "--")
 
 @dataclass
 class LookupHarness:
-    """A catalogue of one product a SKU, each with one offer; and one whose three variants are alike."""
+    """Catalogue with one product and offer per SKU, and a product with three variants of one SKU."""
 
     application: World
     client: Client
@@ -31,7 +31,7 @@ class LookupHarness:
     offers: dict[str, Offer]
 
     async def find_keys(self, path: str, **query: str) -> list[str]:
-        """The keys of the products, or of the offers' products, that are found; newest first."""
+        """Return the external IDs of the found products, or of the offers' products, newest first."""
         response = await self.client.get(f"{path}?{urlencode({'limit': '100', **query})}")
         assert response.status == 200, response.body
         name = "external_id" if path == "/v1/products" else "product_external_id"

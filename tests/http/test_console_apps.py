@@ -1,4 +1,4 @@
-"""The console's page of OAuth apps: made, changed and deleted by managers; what people granted, taken back."""
+"""Console page of OAuth apps: creation, changes and deletion by managers; revocation of consents."""
 
 import re
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 
 async def _create_app(browser: ConsoleBrowser, **fields: str) -> tuple[BrowserPage, str, str]:
-    """A new app: the page, the app's id, its secret."""
+    """Create an app; return the page, the app's ID and its secret."""
     page = await browser.submit(await browser.get(f"{APPS}/new"), f"{APPS}/new", **WEB | fields)
     id_ = re.search(rf"{APPS}/(app_\w+)", page.text)
     secret = re.search(r"svc_client_\w+", page.text)

@@ -1,4 +1,4 @@
-"""The console's pages for developers: keys, webhooks, request logs, events, and the reference where operations are tried."""
+"""Console pages for developers: keys, webhooks, request logs, events and the API reference."""
 
 import asyncio
 import re
@@ -34,7 +34,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 
 async def _create_key(browser: ConsoleBrowser, **fields: str) -> tuple[BrowserPage, str]:
-    """A key made by the form; answers the page and the secret on it."""
+    """Create a key by the form; return the page and the secret."""
     form = await browser.get(f"{HERE}/keys/new")
     page = await browser.submit(
         form, f"{HERE}/keys/new", **{"name": "Sync", "scope_selection": "all", "mode": "live"} | fields

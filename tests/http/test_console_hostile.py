@@ -1,4 +1,4 @@
-"""What people type, or what pretends to be a browser sends, that is neither number, day nor JSON: refused, and never held up by."""
+"""Invalid numbers, dates and JSON in forms are refused without delaying other requests."""
 
 import asyncio
 import re
@@ -92,11 +92,11 @@ async def test_an_unknown_passkey_causes_no_server_error(application: Applicatio
 
 
 def _targets() -> list[tuple[str, str, ConsolePage]]:
-    """Every page with each of its methods, ids filled in: one that is not ours, of the right form."""
+    """List every page and method, with well-formed IDs of another tenant."""
     found = []
     for page in PAGES:
         if "/stream/" in page.path_pattern:
-            continue  # it would never end
+            continue  # an endless stream
         target = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.path_pattern)
         target = re.sub(r"<(\w+)>", lambda name: _FOREIGN.get(name[1], "x_0352TOjGr8iGF1dXj5Qwyc"), target)
         found += [(method, target, page) for method in page.methods]

@@ -1,4 +1,4 @@
-"""Languages of the console: the person's setting, else the browser's Accept-Language."""
+"""Languages of the console: the person's setting, otherwise the browser's Accept-Language."""
 
 from collections.abc import AsyncIterator
 

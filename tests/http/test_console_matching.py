@@ -1,4 +1,4 @@
-"""The console's pairs and merges: decided one after the other, undone, shown with the effects of undoing."""
+"""Console pages of match pairs and merges: review, undo and preview of the undo."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 @dataclass
 class MatchingConsole:
-    """A browser, and three open pairs, newest first."""
+    """Browser of an owner, and three open pairs, newest first."""
 
     application: ApplicationHarness
     owner: ConsoleBrowser

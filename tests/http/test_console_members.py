@@ -1,4 +1,4 @@
-"""The console's page of members, and the one that the link of an invitation leads to."""
+"""Console pages of members and of invitations."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 
 async def _invite(application: ApplicationHarness, browser: ConsoleBrowser, email: str, role: str = "editor") -> str:
-    """Invite by the form; answers where the link in the mail leads."""
+    """Invite by the form; return the path of the link in the mail."""
     page = await browser.submit(await browser.get(MEMBERS), f"{MEMBERS}/invite", email=email, role=role)
     assert page.status == 303, page.text
     return await _read_mails(application, email)
@@ -80,7 +80,7 @@ async def test_former_members_have_no_access(application: ApplicationHarness) ->
 
 
 async def _wait_for_cache() -> None:
-    """Half a second passes, after which a session is asked for again."""
+    """Wait half a second, until cached sessions expire."""
     await asyncio.sleep(0.6)
 
 

@@ -1,4 +1,4 @@
-"""The console's section Organisation: the audit log with undoing, the plan, exports and settings."""
+"""Console pages of the organisation: audit log with undo, plan, exports and settings."""
 
 import re
 from collections.abc import AsyncIterator

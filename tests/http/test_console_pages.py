@@ -1,4 +1,4 @@
-"""The console's first page and catalogue: what they show, to whom, without a script, and whatever texts they are given."""
+"""Console home and catalogue pages: content, permissions, use without scripts, and hostile texts."""
 
 import re
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ VOID = {"br", "hr", "img", "input", "link", "meta", "circle", "line", "path", "r
 
 
 class MarkupChecker(HTMLParser):
-    """Refuses what a page of the console never has."""
+    """Parser that fails on markup that a console page must not contain."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -69,7 +69,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 
 def list_paths(made: SeededOrganisation) -> list[str]:
-    """Every address that is shown with that."""
+    """List the paths of all pages that show these objects."""
     plain = [
         page.path_pattern
         for page in PAGES

@@ -1,4 +1,4 @@
-"""The console's frame: who gets in, what a form needs, the headers of every response, and redirects."""
+"""Console shell: access, form tokens, response headers and redirects."""
 
 import asyncio
 import gc
@@ -266,7 +266,7 @@ async def test_no_form_delays_others() -> None:
     for refused in (
         _build_form_scope(
             plain, b"a=" + b"x" * (2 << 20)
-        ),  # where files are taken, too, no form without them is longer
+        ),  # forms without files are limited on pages with uploads, too
         _build_form_scope(plain, b"a=" + b"%ff" * 5000),
         _build_form_scope(plain, b"a=" + b"\xff" * 5000),
         _build_form_scope(mixed, disposition + b"; a=b" * 3000 + b"\r\n\r\nv\r\n--edge--\r\n"),
@@ -316,7 +316,7 @@ async def test_an_interrupted_upload_leaves_no_file(application: ApplicationHarn
         IncomingBody(receive),
         browser.cookies | {"joinery-notice": "x"},
     )
-    gc.disable()  # it is let go of at once, whenever garbage is collected
+    gc.disable()  # it is released immediately, without garbage collection
     try:
         assert (await console.respond(request)).status == 400
         assert held == [len(before) + 1] and _list_unlinked_files() == before
@@ -343,7 +343,7 @@ async def test_streams_require_get_and_are_limited_per_session(application: Appl
             replace(_create_receive(b""), method="GET", path=place, headers={}, cookies=browser.cookies)
         )
 
-    responses = [await begun() for _ in range(8)]  # all at once: none has been read from yet
+    responses = [await begun() for _ in range(8)]  # concurrently: none has been read yet
     streams = [response.stream for response in responses if response.stream is not None]
     first = [await anext(stream, None) for stream in streams]
     assert len([piece for piece in first if piece is not None]) == 6

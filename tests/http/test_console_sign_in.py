@@ -1,4 +1,4 @@
-"""Signing in and the account, page by page, as a browser without JavaScript meets them."""
+"""Sign-in and account pages in a browser without JavaScript."""
 
 import json
 import re
@@ -32,7 +32,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 @pytest_asyncio.fixture
 async def ingrid(application: ApplicationHarness) -> User:
-    """An owner of Fjord with a password."""
+    """Create an owner of Fjord with a password."""
     user: User = await application.people.add(
         User(new_id("usr"), "ingrid@fjord.example", "Ingrid", None, application.clock.now())
     )
@@ -56,7 +56,7 @@ def _read_codes(page: BrowserPage) -> list[str]:
 
 
 def _find_form_target(page: BrowserPage) -> str:
-    """Where the page's own form leads; those of the menu come before."""
+    """Return the target of the page's last form, after those of the menu."""
     return unescape(re.findall(r'name="next" value="([^"]*)"', page.text)[-1])
 
 

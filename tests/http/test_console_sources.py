@@ -1,4 +1,4 @@
-"""The console's sources: looked at before they are connected, changed at their version, problems in the sheet's own cells."""
+"""Console pages of sources: previews, changes by version, and problems in the cells of the sheet."""
 
 import re
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ EDGE = "edge"
 
 @dataclass
 class SourceConsole:
-    """A shop, and browsers in it."""
+    """Running application with browsers of its members."""
 
     sources: SourceHarness
     owner: ConsoleBrowser
@@ -46,7 +46,7 @@ async def harness() -> AsyncIterator[SourceConsole]:
 async def send_file(
     browser: ConsoleBrowser, page: BrowserPage, target: str, content: bytes, name: str = "prices.csv"
 ) -> BrowserPage:
-    """A form with a file, as a browser sends it."""
+    """Submit a form with a file."""
     parts = [("csrf", page.field("csrf")), ("submission_id", page.field("submission_id"))]
     body = "".join(
         f'--{EDGE}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in parts

@@ -1,4 +1,4 @@
-"""What every page of the console weighs, however much an organisation has, and that what it leaves out is a link away."""
+"""Size limits of console pages with large data; omitted items are reachable by links."""
 
 import re
 from collections.abc import AsyncIterator
@@ -23,14 +23,14 @@ MAX_PAGE_BYTES = 120_000
 
 @dataclass
 class LargeConsole:
-    """An owner's browser, and what the organisation has."""
+    """Browser of an owner of an organisation with large data."""
 
     sources: SourceHarness
     data: LargeOrganisation
     owner: ConsoleBrowser
 
     async def read_pages(self, place: str, link: str) -> list[str]:
-        """The pages' texts from one on by its links to the next that hold `link`."""
+        """Return the texts of a page and its successors, by next links that contain `link`."""
         texts = []
         while place:
             page = await self.owner.get(place)

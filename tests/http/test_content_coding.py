@@ -1,4 +1,4 @@
-"""Answers in gzip (RFC 9110 §12.5.3): when, with which headers, and the same bytes once they are unpacked."""
+"""Responses in gzip (RFC 9110 §12.5.3): conditions, headers and equal content."""
 
 import gzip
 import threading
@@ -58,7 +58,7 @@ async def test_responses_are_compressed_on_request_and_by_size(accept: str | Non
 
 
 def _is_same_response(plain: Response, packed: Response) -> None:
-    """The packed answer is the plain one: its body once unpacked, and its headers but those that tell of the packing."""
+    """Return whether both responses are equal after decompression, except for the headers of the coding."""
     assert gzip.decompress(packed.body) == plain.body
     assert packed.headers["content-encoding"] == "gzip"
     assert packed.headers["content-length"] == str(len(packed.body))
@@ -116,7 +116,7 @@ async def test_problem_responses_are_compressed(client: Client) -> None:
 
 
 async def test_repetitions_negotiate_their_own_coding(client: Client) -> None:
-    """The answer is kept plain: each repetition gets the form that it asks for."""
+    """The response is stored uncompressed; each repetition negotiates its own coding."""
     path, value = f"/v1/things/{new_id('src')}/poke", {"a": "walnut " * 300}
     accepts = ("gzip", "identity", "gzip")
     responses = [await client.post(path, value, idempotency_key="k", accept_encoding=accept) for accept in accepts]
@@ -152,7 +152,7 @@ async def test_streams_are_not_compressed(application: ApplicationHarness) -> No
 
 @pytest.fixture(scope="module")
 def built_site() -> None:
-    """The documentation."""
+    """Build the documentation."""
     build_site()
 
 

@@ -1,4 +1,4 @@
-"""The pages that need no credential, and the health of the process."""
+"""Public pages, health checks and metrics."""
 
 import asyncio
 import gzip

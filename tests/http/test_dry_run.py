@@ -1,4 +1,4 @@
-"""Service-Dry-Run: the would-be answer, the explanation, and that nothing at all is done (docs/conventions.md#dry-run-and-explain)."""
+"""Service-Dry-Run: the response, the preview and the absence of effects (docs/conventions.md#dry-run-and-explain)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Refusals explain the remedy: cursors, addresses, connectors, kinds of source, mail (docs/conventions.md#errors)."""
+"""Errors explain the remedy: cursors, addresses, connectors, kinds of source, mail (docs/conventions.md#errors)."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ ALLOW = "JOINERY_ALLOW_PRIVATE_HOSTS"
 
 
 def _read_fault_detail(response: Response, field: str, code: str) -> str:
-    """The detail of the answer's only fault, which is that one."""
+    """Return the detail of the only field error, which must have this field and code."""
     (fault,) = response.json()["errors"]
     assert (fault["field"], fault["code"]) == (field, code)
     return str(fault["detail"])
@@ -156,7 +156,7 @@ SHOWN = (
 
 
 async def test_no_message_shows_a_python_repr() -> None:
-    """`!r` writes texts as Python does; what operators see on their command line and in logs aside."""
+    """`!r` formats texts as Python does, which is acceptable only in commands and logs for operators."""
     shown = []
     for place in SHOWN:
         path = ROOT / place

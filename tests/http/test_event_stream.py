@@ -1,4 +1,4 @@
-"""The stream of changes over the whole edge (docs/conventions.md#stream; WHATWG HTML, Server-sent events)."""
+"""Event stream over HTTP (docs/conventions.md#stream; WHATWG HTML, Server-sent events)."""
 
 import asyncio
 import json
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def client(application: ApplicationHarness) -> Client:
-    """A client of Elm, whose plan has the stream."""
+    """Create a client of Elm, whose plan includes the stream."""
     return await application.create_client("Elm")
 
 
 @pytest_asyncio.fixture
 async def log(application: ApplicationHarness) -> EventWriter:
-    """Elm's live log."""
+    """Create a writer of Elm's live log."""
     return EventWriter(application, "Elm")
 
 

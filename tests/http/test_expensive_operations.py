@@ -1,4 +1,4 @@
-"""Operations that compute much: an organisation has one request computed at a time, and no connection is held meanwhile."""
+"""Expensive operations: one request of an organisation is computed at a time, without a database connection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class _BlockingParsers:
-    """Holds every call until `go` is set; `inside` calls there are, `most` there were at a time."""
+    """Parser that blocks calls until `released` is set; `running` and `max_running` count concurrent calls."""
 
     def __init__(self) -> None:
         self.released, self.running, self.max_running = asyncio.Event(), 0, 0
@@ -48,7 +48,7 @@ async def test_categories_are_listed_one_at_a_time_without_a_connection(monkeypa
         async with asyncio.timeout(10):
             while not parsers.running:
                 await asyncio.sleep(0)
-        assert (await harness.client.get(path)).status == 200  # others need not wait
+        assert (await harness.client.get(path)).status == 200  # other requests do not wait
         assert open_ == 0
         parsers.released.set()
         assert [one.status for one in await asyncio.gather(*listings)] == [200] * 4

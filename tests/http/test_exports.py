@@ -1,4 +1,4 @@
-"""Exports over HTTP, through the whole application: what is refused, and files that equal the API's lists."""
+"""Exports over HTTP: refusals, and files that equal the lists of the API."""
 
 import asyncio
 import gzip
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.asyncio
 
 @dataclass
 class ExportHarness:
-    """An organisation that has one of everything."""
+    """Organisation with one resource of each type."""
 
     application: World
     tenancy: Tenancy
@@ -53,7 +53,7 @@ class ExportHarness:
         return response.json()
 
     async def create_export(self, body: Any) -> Any:
-        """The export, carried out."""
+        """Create and execute an export; return it."""
         created = (await self.request_export(body)).json()
         dependencies = self.application.dependencies
         lane = build_lane_name(self.tenant.org, "exports:live")
@@ -68,7 +68,7 @@ class ExportHarness:
         return response.body
 
     async def read_lines(self, export: Any) -> dict[str, list[Any]]:
-        """Every file's lines by dataset, held against the manifest."""
+        """Read the lines of each file by dataset and compare them with the manifest."""
         files = {file["dataset"]: await self.read_file(file["url"]) for file in export["files"]}
         manifest = [json.loads(line) for line in gzip.decompress(files["manifest"]).splitlines()]
         assert [entry["dataset"] for entry in manifest] == [file["dataset"] for file in export["files"][:-1]]
@@ -86,13 +86,13 @@ async def harness(tmp_path: Path) -> AsyncIterator[ExportHarness]:
 
 
 class RawPage(msgspec.Struct):
-    """A list, whose items stay as they are."""
+    """List response with its items as raw JSON."""
 
     data: list[msgspec.Raw]
 
 
 async def _read_items(harness: ExportHarness, path: str) -> list[bytes]:
-    """Each item of a list, as its bytes stand in the answer."""
+    """Read the items of a list as raw JSON."""
     response = await harness.tenancy.client.send_json("GET", f"{path}?limit=100", None)
     assert response.status == 200 and not response.json()["has_more"]
     return [bytes(item) for item in msgspec.json.decode(response.body, type=RawPage).data]
@@ -127,7 +127,7 @@ async def test_an_organisations_export_equals_every_list(harness: ExportHarness)
     for area in AREAS:
         for row in area.operations:
             if row.dataset is None or row.dataset in ("request_logs", "audit_events"):
-                continue  # these grow by the export itself
+                continue  # the export itself adds rows to these
             path = row.path.replace("{id}", ids.get(next(iter(row.ids.values()), ""), ""))
             if row.paging:
                 expected = await _read_items(harness, path)

@@ -1,4 +1,4 @@
-"""Every fault of a request has a plain message with a remedy (docs/conventions.md#error-fields)."""
+"""Every field error has a message with a remedy (docs/conventions.md#error-fields)."""
 
 import re
 from collections.abc import Iterator
@@ -123,7 +123,7 @@ def test_many_values_are_listed_closest_first() -> None:
 
 @pytest.mark.parametrize(("count", "ends"), [(25, "f24."), (26, "and 18 more.")])
 def test_all_names_are_listed_up_to_a_readable_length(count: int, ends: str) -> None:
-    """Whoever reads looks for one of them; it must not be among those left out."""
+    """A list that readers search must not be truncated."""
     closed = schema.strict_object({f"f{number:02}": schema.integer(0) for number in range(count)})
     [fault] = Validator(closed).find_field_errors({"something": 1})
     assert fault.detail.endswith(ends)
@@ -146,7 +146,7 @@ def test_missing_fields_describe_the_expected_value() -> None:
 
 
 def test_no_value_is_repeated() -> None:
-    """Errors of credentials have the same texts."""
+    """Credential errors use the same messages."""
     for part in (
         schema.currency(),
         schema.timestamp(),

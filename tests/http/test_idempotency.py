@@ -1,4 +1,4 @@
-"""Idempotency-Key: three outcomes, what is stored, how the key is written (docs/conventions.md#idempotency)."""
+"""Idempotency-Key: outcomes, stored responses and syntax of the key (docs/conventions.md#idempotency)."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What somebody tries who is in already, half in, or in somewhere else: each try has to lead nowhere."""
+"""Attacks by people who are signed in, partly signed in, or signed in to another organisation."""
 
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
@@ -43,7 +43,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 
 async def _create_ada(application: ApplicationHarness) -> User:
-    """Somebody of Fjord and Oak, whose address is in Fjord's domain."""
+    """Create a member of Fjord and Oak with an address in Fjord's domain."""
     now = application.clock.now()
     user = await application.people.add(User(new_id("usr"), "ada@fjord.example", "Ada", now, now))
     for name in ("Fjord", "Oak"):
@@ -52,7 +52,7 @@ async def _create_ada(application: ApplicationHarness) -> User:
 
 
 async def _sign_in_by_provider(application: ApplicationHarness, org: str) -> ConsoleBrowser:
-    """Ada's browser as her provider, or whoever runs it, lets it in."""
+    """Sign in as Ada by the organisation's identity provider."""
     browser = ConsoleBrowser(application.app)
     assert (
         await return_from_provider(browser, org, application.provider.authorize(await begin_sign_in(browser)))
@@ -177,7 +177,7 @@ async def test_a_password_change_invalidates_links(application: ApplicationHarne
 
 
 class BusyHasher:
-    """Hashes nothing while there is too much to do."""
+    """Password hasher that is overloaded."""
 
     def __init__(self) -> None:
         self.busy = True

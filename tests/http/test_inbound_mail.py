@@ -20,7 +20,7 @@ MAIL = {"kind": "mail", "config": {"inbound": {"senders": ["orders@vendor.exampl
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[SourceHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_source_harness() as harness:
         yield harness
 

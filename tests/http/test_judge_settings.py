@@ -1,4 +1,4 @@
-"""The judge's settings over HTTP."""
+"""Settings of AI review over HTTP."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ DEFAULTS = {
 
 
 class PartialModels:
-    """Models of which two can be asked."""
+    """Language models of which two are configured."""
 
     def is_configured(self, model: str | None) -> bool:
         """Those."""

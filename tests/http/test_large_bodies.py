@@ -1,4 +1,4 @@
-"""Large bodies: whatever is in them, they are read in linear time and memory, outside the event loop."""
+"""Large bodies are read in linear time and memory outside the event loop, whatever their content."""
 
 import asyncio
 import json
@@ -19,14 +19,14 @@ MAX_VALUES = 80_000
 
 
 def _fill(size: int, head: bytes, unit: bytes, tail: bytes) -> bytes:
-    """A body of about that size: the unit again and again, `%d` in it counted."""
+    """Build a body of about that size by repeating the unit; `%d` is a counter."""
     if b"%d" not in unit:
         return head + b",".join([unit] * ((size - len(head) - len(tail)) // (len(unit) + 1))) + tail
     return head + b",".join(unit % number for number in range(size // (len(unit) + 6))) + tail
 
 
 def build_hostile_bodies(size: int) -> dict[str, bytes]:
-    """Bodies of about that size, each the worst of its kind."""
+    """Build the worst body of each kind, of about that size."""
     return {
         "nested lists": b"[" * size,
         "nested objects": b'{"a":' * (size // 5),
@@ -109,7 +109,7 @@ def test_values_are_counted_outside_strings() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_kind_gets_a_small_response(client: Client, kind: str) -> None:
-    """With a problem that is small, whatever was sent."""
+    """The problem response is small."""
     raw = build_hostile_bodies(MIB - 1000)[kind][:MIB]
     headers = {"content-type": "application/json", "idempotency-key": "k"}
     response = await client.send("POST", "/v1/things", body=raw, headers=headers)
@@ -133,7 +133,7 @@ MANY_FAULTS = {"name": [1] * 25_000}
 
 
 class _RecordingParsers:
-    """Stands for parser processes: the calls in their order, each carried out in a thread, or refused by `error`."""
+    """Fake of the parser processes that records calls and executes them in a thread, or raises `error`."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.calls: list[str] = []

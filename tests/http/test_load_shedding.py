@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def _set_pressure(application: ApplicationHarness, level: int) -> None:
-    """That pressure, whatever the machine's own is: nothing is measured any more."""
+    """Set a fixed pressure instead of the measured one."""
     pressure = application.app.asgi_app._pipeline.pressure
     if pressure._task is not None:
         pressure._task.cancel()

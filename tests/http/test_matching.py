@@ -1,4 +1,4 @@
-"""Match pairs and merges over HTTP, through the whole application."""
+"""Match pairs and merges over HTTP."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 
 @dataclass
 class MatchHarness:
-    """A client, and two products of two sources with a pair."""
+    """Client, and two products of two sources with a match pair."""
 
     application: World
     client: Client
@@ -35,11 +35,11 @@ class MatchHarness:
         return await self.client.send_json("POST", path, None, **{"idempotency_key": new_id("req"), **headers})
 
     async def act_on_pair(self, what: str) -> Response:
-        """Something is done with the pair."""
+        """Execute an action on the pair."""
         return await self.post(f"/v1/match-pairs/{self.pair.id}/{what}")
 
     async def merge_pair(self) -> str:
-        """The pair is merged; answers the merge."""
+        """Merge the pair; return the merge's ID."""
         return str((await self.act_on_pair("merge")).json()["merge"])
 
 
@@ -115,7 +115,7 @@ async def test_events_name_the_request_that_caused_them_and_their_catalogue(harn
         assert causes[f"{noun}.merged"] == merged.headers["request-id"]
         assert causes[f"{noun}.unmerged"] == undone.headers["request-id"]
     requests = {merged.headers["request-id"], undone.headers["request-id"]}
-    # Other tests may have licensed their catalogues to everybody in this database.
+    # Other tests may have published their catalogues in this database.
     own = [one for one in events if one["correlation_id"] in requests]
     assert {one["data"]["catalogue"] for one in own} == {harness.ours.catalogue}
 

@@ -1,4 +1,4 @@
-"""MCP by the official client: tools, refusals, resources; and who is let in, by plain requests."""
+"""MCP by the official client (tools, errors, resources) and authentication by plain requests."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ async def test_every_tool_answers_and_none_breaks_the_protocol(
     application: ApplicationHarness, generation: str
 ) -> None:
     async with open_client(application.app, await _create_secret(application), generation) as agent:
-        await list_all_tools(agent)  # the client holds answers to what was listed
+        await list_all_tools(agent)  # the client validates responses by the listed tools
         for tool in MANIFEST:
             result = await agent.call_tool(tool.name, build_example_arguments(tool))
             assert result.structured_content is not None
@@ -81,7 +81,7 @@ async def test_every_tool_answers_and_none_breaks_the_protocol(
 
 
 _EXPECTED = {"not_found", "rate_limited", "unprocessable", "internal_error", "conflict"}
-"""Nothing has the ids of examples; and the toy world lacks what a few operations reach out with."""
+"""Errors of calls with example IDs, and of operations whose dependencies the test application lacks."""
 
 
 async def test_tools_call_the_operations_of_the_api(application: ApplicationHarness, client: Client) -> None:
@@ -338,7 +338,7 @@ async def test_requests_are_logged_once_each_as_mcp(application: ApplicationHarn
 
 
 async def test_tools_without_a_scope_are_public(application: ApplicationHarness) -> None:
-    """A tool whose operation has no scope is anybody's; one that would clash with another is refused at once."""
+    """Tools without a scope are public; conflicting tool names are refused at start-up."""
     tool = MANIFEST.find("orgs_list_plans")
     assert tool is not None and MANIFEST.permits(frozenset(), tool)
     with pytest.raises(ValueError, match="have the same name"):

@@ -1,4 +1,4 @@
-"""Access tokens at /mcp: for which edge they are, what they are shown, and what an app has to request when it lacks a scope."""
+"""Access tokens at /mcp: audience, visible tools and step-up authorization."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Messages of 404 and 405, which are the same for resources of others (docs/conventions.md#errors)."""
+"""Messages of 404 and 405, which are equal for resources of other tenants (docs/conventions.md#errors)."""
 
 import pytest
 

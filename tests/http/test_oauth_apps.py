@@ -1,4 +1,4 @@
-"""Apps: those that an organisation makes, those that register themselves, and those that a document at a URL describes."""
+"""OAuth apps: created by an organisation, registered dynamically, or described by a metadata document."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

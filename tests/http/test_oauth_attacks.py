@@ -1,4 +1,4 @@
-"""What is tried against OAuth, and how it ends (docs/threat-model.md; RFC 9700)."""
+"""Attacks against OAuth (docs/threat-model.md; RFC 9700)."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ async def harness() -> AsyncIterator[OAuthHarness]:
 
 
 async def _read_error(harness: OAuthHarness, app: App, **changes: str | None) -> str:
-    """What is refused in the browser, having led nowhere."""
+    """Return the error page of a request that must not redirect."""
     person = await harness.create_member()
     page = await harness.request_consent(person, app, **changes)
     assert page.status == 400 and page.header("location") is None, page.status
@@ -140,7 +140,7 @@ async def test_the_client_must_be_registered(harness: OAuthHarness) -> None:
 
 
 async def test_every_refusal_names_the_issuer(harness: OAuthHarness) -> None:
-    """`iss` (RFC 9207), which `led` looks at, keeps a client from taking an answer for another server's."""
+    """`parse_redirect` checks `iss` (RFC 9207), which prevents mix-up attacks."""
     app, person = await harness.create_app(), await harness.create_member()
     assert parse_redirect(await harness.request_consent(person, app, scope="everything"))["error"] == "invalid_scope"
     assert (

@@ -1,4 +1,4 @@
-"""Every way to a token through the real application: what is answered, and what the token is good for."""
+"""OAuth grants: responses and permissions of the tokens."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def served(tmp_path: Path) -> AsyncIterator[tuple[ApplicationHarness, FileObjects]]:
-    """A world that serves its own objects."""
+    """Run an application that serves its own objects."""
     objects = FileObjects(tmp_path, BASE, SigningKeys(derive_link_key("a secret of at least thirty-two characters")))
     async with run_application(objects=objects) as application:
         yield application, objects

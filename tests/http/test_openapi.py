@@ -18,7 +18,7 @@ from tests.support.operation_table import load_operation_table
 
 @pytest.fixture(scope="module")
 def description() -> dict[str, Any]:
-    """The description of every row."""
+    """Build the description of all operations."""
     return build_document(load_operation_table(), "https://api.example", "https://docs.example")
 
 
@@ -50,11 +50,11 @@ NULLS = {
     "audit_event_actor.on_behalf_of", "event.causation_id", "run.served_by", "source_freshness.catalogue",
     "source_freshness.stock", "source_test.served_by",
 }  # fmt: skip
-"""Properties of answers whose null has a meaning, beside next_cursor; all others are left out where they are absent."""
+"""Properties whose null has a meaning, in addition to next_cursor; other absent properties are omitted."""
 
 
 def _list_nullable_properties(name: str, schema: Any) -> Iterator[str]:
-    """The properties of a component that may be null, with the component's name."""
+    """List the nullable properties of a component, with the component's name."""
     for key, value in schema.get("properties", {}).items():
         types = [value, *value.get("anyOf", ()), *value.get("oneOf", ())]
         if any("null" in (kind if isinstance(kind := one.get("type"), list) else [kind]) for one in types):
@@ -67,7 +67,7 @@ def _list_nullable_properties(name: str, schema: Any) -> Iterator[str]:
 
 def test_absent_properties_are_left_out(description: dict[str, Any]) -> None:
     schemas = description["components"]["schemas"]
-    # Bodies that are sent, and the schemas of each event type, which repeat the one of `event`.
+    # Request bodies, and the schemas of event types, which repeat the schema of `event`.
     others = re.compile("_body|^pushed_|_(update|create)$|(?<!^audit)_event$")
     found = {
         path for name in schemas if not others.search(name) for path in _list_nullable_properties(name, schemas[name])
@@ -94,7 +94,7 @@ def test_every_response_with_content_has_a_valid_example(description: dict[str, 
 
 
 def _resolve(part: Any, description: dict[str, Any]) -> Any:
-    """What a reference stands for."""
+    """Resolve a reference."""
     while "$ref" in part:
         found: Any = description
         for name in part["$ref"].removeprefix("#/").split("/"):
@@ -119,7 +119,7 @@ def test_webhook_payloads_are_described(description: dict[str, Any], type: str) 
 
 
 def test_webhooks_have_a_tag_of_their_own(description: dict[str, Any]) -> None:
-    """Generators make a class for each tag: one that both sides use keeps the operations of one side only."""
+    """Generators create a class per tag; a shared tag would lose the operations of one side."""
     served = {tag for item in description["paths"].values() for operation in item.values() for tag in operation["tags"]}
     received = {
         tag for item in description["webhooks"].values() for operation in item.values() for tag in operation["tags"]
@@ -128,7 +128,7 @@ def test_webhooks_have_a_tag_of_their_own(description: dict[str, Any]) -> None:
 
 
 def test_responses_have_no_alternatives(description: dict[str, Any]) -> None:
-    """No operation answers a thing or a preview: what a dry run answers is described apart."""
+    """Responses of dry runs are described separately, not as alternatives."""
     preview = description["components"]["responses"]["preview"]["content"]
     assert list(preview) == ["application/vnd.furniops.preview+json"]
     for row in load_operation_table():
@@ -139,7 +139,7 @@ def test_responses_have_no_alternatives(description: dict[str, Any]) -> None:
 
 
 def _walk_schemas(part: Any) -> Iterator[dict[str, Any]]:
-    """Every schema in the description, and what looks like one."""
+    """Walk all schemas in the description, and other objects with their shape."""
     if isinstance(part, dict):
         yield part
         for key, value in part.items():
@@ -162,7 +162,7 @@ def test_every_schema_is_described_once(description: dict[str, Any]) -> None:
             for part in _walk_schemas(schema.get(key))
         ]
         assert not [one for one in inside if isinstance(one.get("enum"), list) and len(one["enum"]) > 1], name
-    of_events = {event["properties"]["data"]["title"] for event in EVENT_SCHEMAS.values()}  # each type has its own
+    of_events = {event["properties"]["data"]["title"] for event in EVENT_SCHEMAS.values()}  # one per event type
     contents = [
         _remove_annotations(one) for name, one in description["components"]["schemas"].items() if name not in of_events
     ]

@@ -1,4 +1,4 @@
-"""The operators' page: what it shows, to whom it answers, and that nothing in it runs."""
+"""Operators' page: content, access and absence of scripts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -22,7 +22,7 @@ PORT = 8091
 
 
 class StubDispatcher:
-    """A dispatch that tells of what waits."""
+    """Job dispatcher with a fixed backlog."""
 
     async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
         return [Backlog("source", 3, 1, None)]
@@ -53,7 +53,7 @@ async def request_page(
     by: Any = None,
     **headers: str,
 ) -> tuple[int, dict[str, str], str]:
-    """Status, headers and text."""
+    """Request the page; return status, headers and text."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""The order of checks: of two faults in one request the earlier one answers (docs/conventions.md#order-of-checks)."""
+"""Order of checks: of two errors in one request the earlier check responds (docs/conventions.md#order-of-checks)."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ async def test_create(client: Client) -> None:
 
 
 class FaultyRequest:
-    """A request with every fault there is; mending one after the other shows the next."""
+    """Request with all errors; fixing one reveals the next."""
 
     def __init__(self, application: ApplicationHarness) -> None:
         self.application = application
@@ -55,7 +55,7 @@ async def _exhaust_limit(application: ApplicationHarness, client: Client) -> Non
 
 
 async def test_order_of_checks(application: ApplicationHarness) -> None:
-    """Each line fixes the error just reported, and meets the next."""
+    """Each line fixes the reported error and expects the next one."""
     request, lane = FaultyRequest(application), application.app.asgi_app
     reader, writer = (
         await application.create_client(scopes=frozenset({"sources:read"})),

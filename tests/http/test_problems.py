@@ -1,4 +1,4 @@
-"""Problem answers and strict bodies (docs/conventions.md#errors)."""
+"""Problem responses and strict bodies (docs/conventions.md#errors)."""
 
 import json
 

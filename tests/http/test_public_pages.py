@@ -1,4 +1,4 @@
-"""Pages for unauthenticated requests: built once under concurrent requests, and searches in their own thread."""
+"""Public pages: built once under concurrent requests, and searches in their own thread."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a plan does not include is refused, and refusing changes nothing (docs/conventions.md#quotas)."""
+"""Requests beyond the quotas of a plan are refused without effects (docs/conventions.md#quotas)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ CSV = {"content-type": "text/csv"}
 
 
 async def set_quotas(application: ApplicationHarness, **meters: int) -> None:
-    """Change the plan of Fjord, as an operator does."""
+    """Change the quotas of Fjord's plan."""
     made = Plan(
         "standard",
         "Standard",
@@ -169,14 +169,14 @@ async def test_an_expired_batch_accepts_no_more_parts() -> None:
 
 @asynccontextmanager
 async def open_application(folder: Path) -> AsyncIterator[tuple[ApplicationHarness, Client, FileObjects]]:
-    """A world that serves its own objects."""
+    """Run an application that serves its own objects."""
     objects = FileObjects(folder, BASE, SigningKeys(derive_link_key("a secret of at least thirty-two characters")))
     async with run_application(objects=objects, connectors=FakeConnectors()) as application:
         yield application, await application.create_client(), objects
 
 
 async def announce_upload(client: Client, bytes: int = 10) -> tuple[Any, str]:
-    """An upload, and the target of its PUT."""
+    """Announce an upload; return it and the target of its PUT."""
     source = (await client.post("/v1/sources", FILE_SOURCE)).json()
     body = {"filename": "a.csv", "content_type": "text/csv", "bytes": bytes}
     upload = (await client.post(f"/v1/sources/{source['id']}/uploads", body)).json()
@@ -225,7 +225,7 @@ async def test_a_body_above_the_announced_size_is_refused_unread(tmp_path: Path)
 
 
 class PausedUpload:
-    """A PUT whose sender waits to be let go."""
+    """PUT whose body is sent when `released` is set."""
 
     def __init__(self, application: ApplicationHarness, link: str) -> None:
         self.released, self.started, self.status = asyncio.Event(), asyncio.Event(), 0

@@ -1,4 +1,4 @@
-"""Whatever was done, undone in reverse order, gives back every document byte for byte, versions and times aside."""
+"""Undoing random acts in reverse order restores every document except versions and times."""
 
 import json
 import random
@@ -31,7 +31,7 @@ SOURCES: tuple[dict[str, Any], ...] = (
 
 
 def remove_volatile_fields(value: Any) -> Any:
-    """JSON without versions and times."""
+    """Return the JSON without versions and times."""
     if isinstance(value, dict):
         return {name: remove_volatile_fields(one) for name, one in value.items() if name not in VOLATILE_FIELDS}
     return [remove_volatile_fields(one) for one in value] if isinstance(value, list) else value
@@ -39,7 +39,7 @@ def remove_volatile_fields(value: Any) -> Any:
 
 @dataclass
 class RandomActor:
-    """Acts at random by one key, and remembers the acts that succeeded."""
+    """Performs random operations with one key and records those that succeeded."""
 
     client: Client
     catalogue: MergedCatalogue
@@ -49,7 +49,7 @@ class RandomActor:
     actions: list[str] = field(default_factory=list)
 
     async def create_data(self) -> None:
-        """Sources, and items of three sources with pairs, one of which is merged."""
+        """Create sources, and items of three sources with pairs, one of which is merged."""
         sources = [await self.catalogue.create_source() for _ in range(3)]
         for number, source in enumerate(sources):
             for item in "AB":
@@ -70,20 +70,20 @@ class RandomActor:
         return await self.client.post(path, body, idempotency_key=new_id("req"))
 
     async def read_list(self, path: str) -> list[Any]:
-        """A list, which is whole."""
+        """Read a list that fits on one page."""
         page = (await self.client.get(f"{path}{'&' if '?' in path else '?'}limit=100")).json()
         assert not page["has_more"]
         data: list[Any] = page["data"]
         return data
 
     async def read_documents(self) -> str:
-        """All that the API shows."""
+        """Read all documents of the API."""
         pages = {path: await self.read_list(path) for path in LISTS}
         settings = (await self.client.get("/v1/matching/judge-settings")).json()
         return json.dumps(remove_volatile_fields([pages, settings]), indent=1, sort_keys=True)
 
     async def choose_from(self, path: str, **wanted: str) -> Any:
-        """One of a list, if there is one."""
+        """Choose an item of a list; None if there is none."""
         fitting = [
             one for one in await self.read_list(path) if all(one[name] == value for name, value in wanted.items())
         ]
@@ -154,7 +154,7 @@ class RandomActor:
         return await self.post(f"/v1/merges/{merge['id'] if merge else new_id('mrg')}/undo")
 
     async def act(self, turns: int) -> None:
-        """Do so much."""
+        """Perform that many random operations."""
         ways: list[Callable[[], Awaitable[Response]]] = [
             self.change_source, self.change_credentials, self.rotate_address, self.change_endpoint, self.change_endpoint, self.change_settings, self.decide_pair, self.decide_pair, self.undo_merge,
         ]  # fmt: skip
@@ -172,7 +172,7 @@ class RandomActor:
         return (await self.client.get(f"{EVENTS}?limit=1")).json()["data"][0]
 
     async def undo_acts(self, acts: list[str]) -> list[str]:
-        """Undo them, the last one first; answers the undoings."""
+        """Undo the acts, newest first; return the acts of the undo."""
         found = []
         for act in reversed(acts):
             self.pass_time()
@@ -195,7 +195,7 @@ async def run_random_actor(generator: random.Random) -> AsyncIterator[RandomActo
 
 
 async def check_undo_and_redo(actor: RandomActor, turns: int) -> None:
-    """Do, undo, do again and undo again: each time all is as it was."""
+    """Act, undo, redo and undo again; compare the documents each time."""
     await actor.create_data()
     before = await actor.read_documents()
     await actor.act(turns)

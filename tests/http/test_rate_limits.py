@@ -1,4 +1,4 @@
-"""Rate budgets and their headers (docs/conventions.md#rate-limits)."""
+"""Rate limits and their headers (docs/conventions.md#rate-limits)."""
 
 from datetime import timedelta
 
@@ -75,7 +75,7 @@ async def test_windows(tier: str, windows: dict[str, int]) -> None:
 
 
 async def test_people_and_programs_have_separate_limits(application: ApplicationHarness) -> None:
-    """A thousand pages of one person leave keys and colleagues all they have, and a program that spends all leaves people theirs."""
+    """Pages of a person do not consume the limits of keys and colleagues, and programs do not consume those of people."""
     busy, colleague, program = (
         await application.open_browser(),
         await application.open_browser(),

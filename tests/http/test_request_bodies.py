@@ -1,4 +1,4 @@
-"""Bodies as they arrive: their pace, what is left of them, and how many may be held."""
+"""Request bodies: minimum pace, unread rest and number of buffered bodies."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def create_receive(pieces: list[tuple[float, bytes]]) -> Any:
-    """An end that sends these pieces, each after so many seconds, and then says nothing."""
+    """Create a `receive` that returns each chunk after its delay in seconds and then blocks."""
     left = list(pieces)
 
     async def receive() -> dict[str, Any]:

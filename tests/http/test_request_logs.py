@@ -1,4 +1,4 @@
-"""The request log: what is in it, what is not, and how it is written (docs/conventions.md#request-log)."""
+"""Request log: content, omissions and writing (docs/conventions.md#request-log)."""
 
 import asyncio
 
@@ -115,7 +115,7 @@ async def test_list_and_read(application: ApplicationHarness, client: Client) ->
 
 
 async def _send_other_requests(application: ApplicationHarness) -> None:
-    """Another organisation's and mode's requests."""
+    """Send requests of another organisation and mode."""
     await (await application.create_client("Oak")).get("/v1/things")
     await (await application.create_client(livemode=False)).get("/v1/things")
 
@@ -139,7 +139,7 @@ def _build_entry(number: int) -> RequestLog:
 
 
 class UnreliableSink:
-    """A store that can be down, or slow."""
+    """Sink that can fail or be slow."""
 
     def __init__(self) -> None:
         self.written: list[RequestLog] = []
@@ -253,7 +253,7 @@ async def test_entries_of_a_recovered_node_are_written_under_load(
 
         async def write(self, logs: list[RequestLog]) -> list[RequestLog]:  # type: ignore[override]
             self.number += 1
-            queue.put(_build_entry(self.number))  # while a batch is written the next entry comes
+            queue.put(_build_entry(self.number))  # the next entry arrives during the write of a batch
             apart = [entry for entry in logs if entry.id == "0" and self.number < 4]
             await super().write([entry for entry in logs if entry not in apart])
             return apart
@@ -287,7 +287,7 @@ async def test_an_entry_that_the_store_rejects_blocks_no_others(monkeypatch: pyt
 
 
 async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without waiting, and in some twenty statements for five hundred entries."""
+    """Without delay, in about twenty statements for five hundred entries."""
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (3600.0,))
 
     class Picky(UnreliableSink):

@@ -30,7 +30,7 @@ RECORD = {
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[SourceHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_source_harness() as harness:
         yield harness
 
@@ -280,7 +280,7 @@ async def test_a_push_may_be_large_but_not_too_large(harness: SourceHarness) -> 
 
 
 def replace_description(record: Any, description: str) -> Any:
-    """The record with that description."""
+    """Return the record with that description."""
     return {**record, "product": {**record["product"], "description": description}}
 
 

@@ -1,4 +1,4 @@
-"""The application on the real server, over a real socket: what only bytes on the wire can show."""
+"""Application on the real server and a real socket: behaviour that only raw bytes show."""
 
 import asyncio
 import contextlib
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.asyncio
 
 
 class ServerConnection:
-    """One connection at a time to a served world."""
+    """Client of a served application, with one connection per request."""
 
     def __init__(self, application: ApplicationHarness, port: int, secret: str, stop: asyncio.Event) -> None:
         self.application, self.port, self.secret, self.stopping = application, port, secret, stop
 
     async def send(self, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
-        """Send a request given by its first lines; answers status, headers and body."""
+        """Send a request that starts with these lines; return status, headers and body."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         lines = f"{head}\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.secret}\r\n\r\n"
         writer.write(lines.encode() + body)
@@ -41,7 +41,7 @@ class ServerConnection:
 
 @asynccontextmanager
 async def serve_application(**settings: Any) -> AsyncIterator[ServerConnection]:
-    """A world behind the server."""
+    """Run the application behind the server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     config, stop = Config(), asyncio.Event()
@@ -56,13 +56,13 @@ async def serve_application(**settings: Any) -> AsyncIterator[ServerConnection]:
 
 @pytest_asyncio.fixture
 async def connection() -> AsyncIterator[ServerConnection]:
-    """A world behind the server."""
+    """Run the application behind the server."""
     async with serve_application() as connection:
         yield connection
 
 
 async def exchange_bytes(port: int, sent: bytes, within: float = 3.0) -> bytes:
-    """What the server says to these bytes, until it ends the connection or says nothing for a while."""
+    """Send the bytes; return the response until the server closes the connection or is silent for `within` seconds."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent)
     got = b""
@@ -152,7 +152,7 @@ async def test_chunks_in_http_1_0(connection: ServerConnection) -> None:
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
 @pytest.mark.parametrize("path", [b"/v1/things", b"/objects/x", b"/healthz", b"/docs", b"/nothing"])
 async def test_an_unread_body_leaves_nothing_behind(connection: ServerConnection, method: bytes, path: bytes) -> None:
-    """However it is refused: its sender reads the answer, the connection ends, and no task stays."""
+    """The sender receives the response, the connection closes, and no task remains."""
     before = len(asyncio.all_tasks())
     size = 3 << 20
     for _ in range(2):

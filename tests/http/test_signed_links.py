@@ -1,4 +1,4 @@
-"""Signed links and the ETags of the answers that contain them."""
+"""Signed links and the ETags of responses that contain them."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -35,7 +35,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 
 
 async def _list_reads(application: ApplicationHarness) -> tuple[Client, dict[str, Any]]:
-    """A client, and of each path the function that takes a link and its key from the answer."""
+    """Return a client, and for each path a function that extracts link and key from the response."""
     tenant = Tenant(application.orgs["Elm"].id, True)
     image = await catalogues.add_image(application.uow, tenant, "prod_1")
     async with application.uow.begin(tenant, builders.CALL) as tx:

@@ -1,4 +1,4 @@
-"""The documentation site: every page is whole, every link and anchor leads somewhere, nothing goes past the policy."""
+"""Documentation site: complete pages, valid links and anchors, compliance with the content security policy."""
 
 import ast
 import json
@@ -33,7 +33,7 @@ VOID = {"meta", "br", "wbr", "link", "input", "hr", "img", "path", "line", "circ
 
 
 class SitePage(HTMLParser):
-    """Checks that tags are closed in order; gathers ids, links, headings and what is fetched."""
+    """Parser that checks the nesting of tags and collects IDs, links, headings and loaded resources."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class SitePage(HTMLParser):
 
 
 def read_page(path: str) -> str:
-    """The page there."""
+    """Read the page."""
     made = build_site().read(path)
     assert made is not None, path
     return made[1].decode()
@@ -76,7 +76,7 @@ def read_page(path: str) -> str:
 
 @cache
 def parse_pages() -> dict[str, SitePage]:
-    """Every page."""
+    """Parse all pages."""
     build_site()
     paths = [
         HOME_PATH + path.relative_to(BUILT_FOLDER).as_posix().removesuffix(".html")
@@ -89,7 +89,7 @@ def test_pages_are_complete() -> None:
     for path, page in parse_pages().items():
         assert page.open == [], path
         assert len(page.ids) == len(set(page.ids)), path
-        if path == "/docs/search":  # its headings come with what is found
+        if path == "/docs/search":  # its headings are in the results
             continue
         assert page.levels.count(1) == 1 and page.levels[0] == 1, path
         assert all(after <= before + 1 for before, after in zip(page.levels, page.levels[1:], strict=False)), path
@@ -135,7 +135,7 @@ def test_addresses_are_those_of_the_service() -> None:
 
 
 def test_links_between_files_have_targets() -> None:
-    """As they are read on a disk or on GitHub; Sphinx refuses those to pages and headings that there are not."""
+    """As read on disk or on GitHub; Sphinx checks links to pages and headings."""
     files = [ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "decisions").glob("*.md")]
     dead = []
     for source in files:
@@ -189,7 +189,7 @@ def test_samples_in_several_languages_are_tabs() -> None:
 
 
 def test_search_finds_pages_by_words() -> None:
-    """The index of the search has the titles of operations, events and codes, and the words of the guides."""
+    """The search index contains the titles of operations, events and codes, and the words of the guides."""
     index = json.loads(
         BUILT_FOLDER.joinpath("searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")")
     )
@@ -224,7 +224,7 @@ async def test_pages_over_http(application: ApplicationHarness) -> None:
 
 @pytest.mark.asyncio
 async def test_a_missing_page_links_to_similar_pages(application: ApplicationHarness) -> None:
-    """People get a page, programs the problem."""
+    """Browsers receive a page, programs a problem response."""
     build_site()
     anonymous = application.build_client()
     for path in ("/docs/quickstat", "/docs/nothing/<i>", "/docs/clients/none.whl", "/errors/not_fuond"):

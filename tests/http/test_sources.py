@@ -1,4 +1,4 @@
-"""Sources over HTTP: connecting, changing, credentials and trying out."""
+"""Sources over HTTP: creation, changes, credentials and source tests."""
 
 import json
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ UNKNOWN = "src_0000000000000000000000"
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[SourceHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_source_harness() as harness:
         yield harness
 
@@ -369,7 +369,7 @@ async def test_credentials_are_encrypted_and_never_shown(harness: SourceHarness)
 
 
 async def test_changing_an_undeclared_setting_deletes_credentials(harness: SourceHarness) -> None:
-    """A connector of somebody else's may send them wherever any of its settings says."""
+    """A third-party connector may send credentials to an address in any of its settings."""
     source = await harness.create_source(kind="api", config={"pages": 2, "currency": "usd"})
     path = f"/v1/sources/{source['id']}"
     source = (await harness.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()

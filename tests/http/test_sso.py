@@ -1,4 +1,4 @@
-"""Coming in by an organisation's identity provider, and everything that it must not lead to."""
+"""Single sign-on by an organisation's identity provider, and attacks on it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ async def application() -> AsyncIterator[ApplicationHarness]:
 async def connect_provider(
     application: ApplicationHarness, name: str = "Fjord", domain: str = "fjord.example", joins_as: str | None = "viewer"
 ) -> str:
-    """An organisation whose connection and domain are there; answers its id."""
+    """Configure connection and domain of an organisation; return its ID."""
     org: str = application.orgs[name].id
     async with application.uow.begin(Tenant(org, True), OPERATOR) as tx:
         await application.dependencies[SsoSettings].save_connection(
@@ -49,7 +49,7 @@ async def connect_provider(
 async def begin_sign_in(
     browser: ConsoleBrowser, email: str = "ada@fjord.example", place: str = "/console/catalogue"
 ) -> str:
-    """The address that the browser is sent to."""
+    """Start a sign-in; return the address at the provider."""
     page = await browser.get(f"/console/sso?{urlencode({'email': email, 'next': place})}", sec_fetch_site="same-origin")
     assert page.status == 200, page.text
     refresh = page.header("refresh") or ""
@@ -58,7 +58,7 @@ async def begin_sign_in(
 
 
 async def return_from_provider(browser: ConsoleBrowser, org: str, response: dict[str, str]) -> BrowserPage:
-    """What the callback answers."""
+    """Return from the provider to the callback."""
     return await browser.get(f"/console/sso/callback/{org}?{urlencode(response)}", sec_fetch_site="cross-site")
 
 
@@ -204,7 +204,7 @@ async def test_an_attempt_is_bound_to_its_organisation(application: ApplicationH
 
 
 async def test_a_provider_of_another_organisation_signs_nobody_in(application: ApplicationHarness) -> None:
-    """Somebody of Fjord's domain, named by Oak's provider: nobody, and no session that looks at Fjord."""
+    """Oak's provider asserts an address of Fjord's domain: no sign-in, no session at Fjord."""
     await connect_provider(application)
     oak = await connect_provider(application, "Oak", "oak.example")
     browser = ConsoleBrowser(application.app)

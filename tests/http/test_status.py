@@ -1,4 +1,4 @@
-"""GET /v1/status/history and the public page /status: also when the database does not answer."""
+"""GET /v1/status/history and the public page /status, also without a database."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stock checks over HTTP: responses during a check, and to a repetition, a dry run and another organisation."""
+"""Stock checks over HTTP: responses during a check, to a repetition, a dry run and another organisation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ FACTS = {"currency": "usd", "price": 10050, "availability": "in_stock", "quantit
 
 @dataclass
 class StockCheckHarness:
-    """A shop with one variant that can be asked for; `work` is what a worker does."""
+    """Source with one variant whose stock can be checked."""
 
     sources: SourceHarness
     source: Any
@@ -40,15 +40,15 @@ class StockCheckHarness:
 
     @property
     def path(self) -> str:
-        """Where it is asked for."""
+        """Path of the stock checks of the variant."""
         return f"/v1/variants/{self.variant}/checks"
 
     async def request_check(self, **headers: str) -> Response:
-        """Ask."""
+        """Request a stock check."""
         return await self.sources.client.post(self.path, None, **headers)
 
     async def process_jobs(self) -> None:
-        """Carry out what waits."""
+        """Process the queued jobs."""
         application, connectors = self.sources.application, self.sources.services.connectors
         handler = CheckExecution(
             application.uow,
@@ -62,7 +62,7 @@ class StockCheckHarness:
 
     @asynccontextmanager
     async def run_worker(self) -> AsyncIterator[None]:
-        """A worker that does what comes."""
+        """Process queued jobs in the background until the context ends."""
 
         async def run() -> None:
             while True:
@@ -79,13 +79,13 @@ class StockCheckHarness:
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[StockCheckHarness]:
-    """A running application with one offer."""
+    """Run the application with one offer."""
     async with open_source_harness() as harness:
         yield await create_harness(harness)
 
 
 async def create_harness(made: SourceHarness) -> StockCheckHarness:
-    """A source that can be asked, with one offer."""
+    """Create a source that supports stock checks, with one offer."""
     source = await made.create_source(**{**URL_SOURCE, "connector": "shop"})
     product = builders.product(source["id"], source["catalogue"], "A", data={"title": "Chair"})
     offer = builders.offer(builders.variant(product, "A-1"), location="default", data=dict(FACTS))

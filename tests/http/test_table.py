@@ -1,4 +1,4 @@
-"""The table finds what its rows say, and refuses rows that contradict one another."""
+"""Operation table: lookup of rows and refusal of conflicting rows."""
 
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -76,5 +76,5 @@ async def test_handlers_receive_the_services_that_they_declare(application: Appl
         [given] = [kind for name, kind in get_type_hints(row.handler).items() if name != "return"]
         assert get_origin(given) is contexts.get(type(row), StreamContext), row.id
         [service] = get_args(given)
-        if service is not Any:  # rows of a collection name a method of their service instead
+        if service is not Any:  # rows of a collection declare a method of their service instead
             assert isinstance(services[row.area], get_origin(service) or service), row.id

@@ -1,4 +1,4 @@
-"""Requests as spans: below what the caller names, by route and never by path, with nothing that people put into addresses."""
+"""Spans of requests: children of the caller's span, named by route, without content of paths."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Uploads over HTTP: announcing a file, handing in its bytes, completing."""
+"""Uploads over HTTP: announcement, PUT of the bytes, completion."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -20,7 +20,7 @@ FILE = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[SourceHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_source_harness() as harness:
         yield harness
 
@@ -34,7 +34,7 @@ async def _announce_upload(harness: SourceHarness, source: Any, **fields: Any) -
 
 
 async def _upload_bytes(harness: SourceHarness, upload: Any, tmp_path: Path, bytes: int = 10) -> None:
-    """Hand in the bytes, as a client would at the target."""
+    """Send the bytes to the target of the upload."""
     file = tmp_path / "file"
     file.write_bytes(b"x" * bytes)
     async with harness.application.uow.begin_reading(harness.tenant) as tx:

@@ -1,4 +1,4 @@
-"""GET /v1/usage and /v1/usage/series: what they show, to whom, and what they refuse (docs/usage.md)."""
+"""GET /v1/usage and /v1/usage/series: content, access and refusals (docs/usage.md)."""
 
 import pytest
 

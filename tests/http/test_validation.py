@@ -1,4 +1,4 @@
-"""The fast validator and the reference one give the same verdicts, at the same paths, with the same codes."""
+"""The validator and the reference validator report the same errors at the same paths."""
 
 import resource
 from collections.abc import Iterator
@@ -133,7 +133,7 @@ def test_both_validators_agree_on_large_values(value: Any) -> None:
 
 
 def _build_invalid_values(count: int) -> list[tuple[Any, Any]]:
-    """Schemas with values that have that many faults each."""
+    """Build schemas with values that have that many errors each."""
     thing = schema.strict_object({"a": schema.text("a"), "b": schema.integer(1)}, ("a",))
     return [
         (schema.array(schema.text("a")), [1] * count),
@@ -155,7 +155,7 @@ def _build_invalid_values(count: int) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("number", range(len(_build_invalid_values(10))))
 def test_errors_are_counted_up_to_the_reported_number(number: int) -> None:
-    """A hundred thousand faults cost the memory of a hundred."""
+    """A hundred thousand errors use the memory of a hundred."""
     given, value = _build_invalid_values(100_000)[number]
     validator = Validator(given)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

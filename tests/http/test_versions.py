@@ -1,4 +1,4 @@
-"""The rewriting layer, proved by a third version that only this test knows (docs/conventions.md#versions)."""
+"""Conversion between API versions, tested with a third version (docs/conventions.md#versions)."""
 
 from typing import Any
 

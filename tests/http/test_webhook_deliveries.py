@@ -23,7 +23,7 @@ UNKNOWN = f"{ENDPOINTS_PATH}/whe_0000000000000000000000"
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[WebhookHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_webhook_harness() as harness:
         yield harness
 

@@ -1,4 +1,4 @@
-"""Signing secrets over HTTP: shown once, sealed in store, rotated with an overlap."""
+"""Signing secrets over HTTP: shown once, stored encrypted, rotated with an overlap."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -20,7 +20,7 @@ UNKNOWN = f"{ENDPOINTS_PATH}/whe_0000000000000000000000"
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[WebhookHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_webhook_harness() as harness:
         yield harness
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints over HTTP: making, reading, changing, deleting, and what the service does to them."""
+"""Webhook endpoints over HTTP: creation, reads, changes, deletion and disabling by the service."""
 
 import json
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ UNKNOWN = f"{ENDPOINTS_PATH}/whe_0000000000000000000000"
 
 @pytest_asyncio.fixture(name="harness")
 async def open_harness() -> AsyncIterator[WebhookHarness]:
-    """A running application."""
+    """Run the application."""
     async with open_webhook_harness() as harness:
         yield harness
 

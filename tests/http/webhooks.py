@@ -1,4 +1,4 @@
-"""A running application with the area of webhooks, and short ways to what its tests need."""
+"""Running application with helpers for tests of webhooks."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ ENDPOINTS_PATH = "/v1/webhook-endpoints"
 
 @dataclass
 class WebhookHarness:
-    """One organisation's clients in both modes, the world they are in and the service behind it."""
+    """Clients of one organisation in both modes, with the application and the webhook service."""
 
     application: ApplicationHarness
     service: WebhookService
@@ -30,61 +30,61 @@ class WebhookHarness:
     sandbox: Client
 
     def tenant(self, *, livemode: bool = True) -> Tenant:
-        """The clients' organisation."""
+        """Return the tenant of the clients."""
         return Tenant(self.application.orgs["Fjord"].id, livemode)
 
     async def create_endpoint(self, **fields: Any) -> Any:
-        """A new endpoint's wire object, with its secret."""
+        """Create an endpoint; return its JSON with the secret."""
         response = await self.client.post(ENDPOINTS_PATH, {**ENDPOINT, **fields})
         assert response.status == 201, response.body
         return response.json()
 
     async def update_endpoint(self, endpoint: Any, **changes: Any) -> Response:
-        """PATCH the endpoint as it was read."""
+        """Update the endpoint with the version that was read."""
         tag = f'"{endpoint["version"]}-0"'
         return await self.client.send_json("PATCH", f"{ENDPOINTS_PATH}/{endpoint['id']}", changes, if_match=tag)
 
     async def read_endpoint(self, id: str) -> Any:
-        """The endpoint as it is answered."""
+        """Read the endpoint by the API."""
         return (await self.client.get(f"{ENDPOINTS_PATH}/{id}")).json()
 
     async def disable_endpoint(self, id: str, reason: str = "gone") -> None:
-        """As the service does."""
+        """Disable the endpoint as the service does."""
         async with self.application.uow.begin(self.tenant(), OPERATOR) as tx:
             await self.service.disable(tx, id, reason)
 
     async def store_deliveries(self, *deliveries: Delivery) -> None:
-        """Keep deliveries."""
+        """Store deliveries."""
         async with self.application.uow.begin(self.tenant(), OPERATOR) as tx:
             for delivery in deliveries:
                 await tx[WebhookStore].add_delivery(delivery)
 
     async def read_delivery(self, endpoint: str, id: str) -> Any:
-        """The delivery as it is answered."""
+        """Read the delivery by the API."""
         return (await self.client.get(f"{ENDPOINTS_PATH}/{endpoint}/deliveries/{id}")).json()
 
     async def list_audit_entries(self, id: str) -> list[AuditEntry]:
-        """What the audit log says of a resource, oldest first."""
+        """List the audit entries of a resource, oldest first."""
         return await list_audit_entries(self.application, self.tenant(), id)
 
     def list_events(self) -> list[Any]:
-        """The log's events, oldest first."""
+        """List the events of the log, oldest first."""
         return self.application.database.fetch_rows("SELECT * FROM events ORDER BY position")
 
     async def load_endpoint(self, id: str) -> tuple[Endpoint, EncryptedSecrets]:
-        """The endpoint and its secrets as they are stored."""
+        """Load the stored endpoint and its secrets."""
         async with self.application.uow.begin_reading(self.tenant()) as tx:
             endpoint, secrets = await tx[WebhookStore].get(id), await tx[WebhookStore].get_secrets(id)
         assert endpoint is not None and secrets is not None
         return endpoint, secrets
 
     def read_checkpoint(self, id: str) -> int:
-        """The position of the log up to which the endpoint has been served."""
+        """Read the log position up to which events were delivered to the endpoint."""
         [row] = self.application.database.fetch_rows("SELECT checkpoint FROM webhook_endpoints WHERE id = %s", id)
         return int(row.checkpoint)
 
     async def load_deliveries(self) -> list[Delivery]:
-        """The deliveries as they are stored."""
+        """Load the stored deliveries."""
         rows = self.application.database.fetch_rows(
             "SELECT org, livemode, endpoint, id FROM webhook_deliveries ORDER BY id"
         )
@@ -95,19 +95,19 @@ class WebhookHarness:
         return found
 
     async def decrypt_keys(self, id: str) -> tuple[bytes, ...]:
-        """The keys that sign for the endpoint now."""
+        """Return the keys that currently sign for the endpoint."""
         return decrypt_signing_keys(self.service.vault, *await self.load_endpoint(id), self.application.clock.now())
 
 
 def decode_secret(secret: str) -> bytes:
-    """The key in a secret, as any receiver decodes it."""
+    """Decode the key of a secret as receivers do."""
     assert secret.startswith("whsec_")
     return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
 
 
 @asynccontextmanager
 async def open_webhook_harness() -> AsyncIterator[WebhookHarness]:
-    """A desk whose application is serving; the plan does not include fat payloads."""
+    """Run the application for tests of webhooks; the plan does not include fat payloads."""
     async with run_application() as application:
         service = application.app.asgi_app._pipeline.services["webhooks"]
         yield WebhookHarness(

@@ -1,4 +1,4 @@
-"""A listener with a real application on PostgreSQL, and a name system that tests define."""
+"""Mail listener with the application on PostgreSQL and fake DNS records."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +10,6 @@ from tests.mail.harness import MailHarness, open_mail_harness
 
 @pytest_asyncio.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[MailHarness]:
-    """An office for a new organisation."""
+    """Open a mail harness for a new organisation."""
     async with open_mail_harness(tmp_path) as harness:
         yield harness

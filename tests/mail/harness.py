@@ -1,4 +1,4 @@
-"""A post office: an organisation's API, a worker that runs on demand, and a listener on a real socket."""
+"""Mail harness: API client of an organisation, a worker that runs on demand, and a listener on a real socket."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from tests.support.memory.hosts import MemoryNameRecords
 
 @dataclass
 class MailHarness:
-    """`names` is the name system."""
+    """Mail listener with its service; `name_records` are the DNS records."""
 
     bench: InProcessService
     name_records: MemoryNameRecords
@@ -26,29 +26,29 @@ class MailHarness:
     sources: dict[str, str] = field(default_factory=dict)
 
     async def create_source(self, *senders: str, **fields: Any) -> tuple[str, str]:
-        """A new mail source's id and address."""
+        """Create a mail source; return its ID and inbound address."""
         config = {"currency": "usd", "inbound": {"senders": list(senders) or [SENDER]}}
         id = await self.bench.create_source(fields.pop("kind", "mail"), config=config, **fields)
         return id, (await self.bench.client.get(f"/v1/sources/{id}")).json()["inbound_address"]
 
     async def send(self, address: str, raw: Any, sender: str = SENDER, **options: Any) -> str:
-        """The reply to a message."""
+        """Send a message; return the reply."""
         return await send_message(self.port, address, raw, sender, **options)
 
     async def list_messages(self, source: str) -> list[Any]:
-        """What the source's owner sees, newest first."""
+        """List the inbound messages of the source, newest first."""
         response = await self.bench.client.get(f"/v1/sources/{source}/inbound-messages?limit=100")
         assert response.status == 200, response.body
         return list(response.json()["data"])
 
     async def list_runs(self, source: str) -> list[Any]:
-        """The source's runs, newest first."""
+        """List the runs of the source, newest first."""
         return list((await self.bench.client.get(f"/v1/sources/{source}/runs?limit=100")).json()["data"])
 
 
 @asynccontextmanager
 async def open_mail_harness(folder: Path, **env: str) -> AsyncIterator[MailHarness]:
-    """An office for a new organisation; `env` are settings of the listener."""
+    """Open a mail harness for a new organisation; `env` are settings of the listener."""
     names = MemoryNameRecords()
     reader, checks = MimeReader(), SenderVerifier(names)
     async with open_service(folder) as made:

@@ -1,4 +1,4 @@
-"""What senders do: messages as vendors' systems make them, signed and sent over a real socket."""
+"""Sender of mail: messages like those of vendors' systems, signed and sent over a real socket."""
 
 import asyncio
 import smtplib
@@ -19,7 +19,7 @@ CSV = b"SKU,Title,Price,Quantity\r\nOAK-1,Oak chair,120.00,4\r\nOAK-2,Oak table,
 
 
 def build_message(*files: tuple[str, bytes], sender: str = SENDER, **headers: str) -> EmailMessage:
-    """A daily mail with its attachments, declared as nothing in particular."""
+    """Build a daily mail with attachments of a generic content type."""
     made = EmailMessage()
     made["From"] = f"Vendor Feeds <{sender}>"
     made["To"] = "shop@in.joinery.example"
@@ -35,13 +35,13 @@ def build_message(*files: tuple[str, bytes], sender: str = SENDER, **headers: st
 
 
 def serialise_message(made: EmailMessage) -> bytes:
-    """The message's bytes as they are sent."""
+    """Serialise the message with CRLF line ends."""
     return made.as_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
 @dataclass(frozen=True)
 class DkimKey:
-    """A domain's key for DKIM: what signs, and the record that it publishes."""
+    """DKIM key of a domain, with its DNS record."""
 
     private: bytes
     record: bytes
@@ -58,39 +58,39 @@ class DkimKey:
         return cls(private, b"v=DKIM1; k=rsa; p=" + b64encode(public))
 
     def sign(self, raw: bytes, domain: str = "vendor.example", **options: Any) -> bytes:
-        """The message with a signature of the domain on top."""
+        """Return the message with a DKIM signature of the domain."""
         return bytes(dkim.sign(raw, b"feeds", domain.encode(), self.private, **options)) + raw
 
 
 class SmtpConnection:
-    """A dialogue spoken word by word."""
+    """SMTP connection under the test's control."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
         self._file = self._socket.makefile("rb")
 
     def read_reply(self) -> str:
-        """One reply; of several lines the last."""
+        """Read a reply; return its last line."""
         while (line := self._file.readline().decode()) and line[3:4] == "-":
             pass
         return line.strip()
 
     def exchange(self, text: str | bytes) -> str:
-        """Send it as it is, and hear the reply."""
+        """Send the text unchanged; return the reply."""
         self.send(text)
         return self.read_reply()
 
     def send(self, text: str | bytes) -> None:
-        """Send it as it is."""
+        """Send the text unchanged."""
         self._socket.sendall(text.encode() if isinstance(text, str) else text)
 
     def close(self) -> None:
-        """Hang up without a word."""
+        """Close the connection without QUIT."""
         self._file.close()
         self._socket.close()
 
     def begin_message(self, address: str, sender: str = SENDER) -> "SmtpConnection":
-        """Up to the start of the message."""
+        """Send all commands up to the start of the message."""
         assert self.read_reply().startswith("220")
         for line in ("EHLO mta.vendor.example", f"MAIL FROM:<{sender}>", f"RCPT TO:<{address}>", "DATA"):
             reply = self.exchange(line + "\r\n")
@@ -99,7 +99,7 @@ class SmtpConnection:
 
 
 async def send_message(port: int, address: str, raw: bytes | EmailMessage, sender: str = SENDER, **options: Any) -> str:
-    """Send a message as a mail server does; the reply to it, or to the command that was refused."""
+    """Send a message as a mail server does; return the reply to it or to the refused command."""
     return await asyncio.to_thread(_send_message, port, address, raw, sender, options)
 
 

@@ -1,4 +1,4 @@
-"""Genuine and forged senders: SPF, DKIM and DMARC with keys and records of our own."""
+"""Genuine and forged senders: SPF, DKIM and DMARC with test keys and records."""
 
 import asyncio
 import ssl
@@ -84,7 +84,7 @@ async def test_a_changed_message_fails_authentication(harness: MailHarness) -> N
 
 
 async def test_a_partial_signature_is_ignored(harness: MailHarness) -> None:
-    """With `l=` anybody may append attachments to a signed message."""
+    """With `l=`, third parties can append attachments to a signed message."""
     publish_records(harness)
     source, address = await harness.create_source()
     raw = KEY.sign(serialise_message(build_message(("a.csv", CSV))), length=True)
@@ -115,7 +115,7 @@ async def test_whose_signature_counts(harness: MailHarness, domain: str, record:
 
 
 async def test_an_unavailable_dns_defers_outside_senders(tmp_path: Path) -> None:
-    """From outside the message may come again; on the machine itself there may be no name system at all."""
+    """Outside senders are deferred; a local relay may run without DNS."""
     async with open_mail_harness(tmp_path, **RELAYS) as harness:
         publish_records(harness)
         harness.name_records.down.add("_dmarc.vendor.example")
@@ -151,7 +151,7 @@ async def test_authentication_headers_of_senders_are_ignored(harness: MailHarnes
 
 
 async def test_spf_is_bounded(harness: MailHarness) -> None:
-    """Records that lead on and on, and records of any bytes."""
+    """Endless chains of records, and records of arbitrary bytes."""
     source, address = await harness.create_source()
     for number in range(30):
         harness.name_records.put(
@@ -210,7 +210,7 @@ def _send_under_tls(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
 
 
 def _inject_command(port: int) -> bytes:
-    """What a command that was sent in the clear behind STARTTLS is answered under TLS."""
+    """Send a plaintext command after STARTTLS; return the reply under TLS."""
     dialogue = SmtpConnection(port)
     dialogue.read_reply()
     dialogue.exchange("EHLO mta.vendor.example\r\n")

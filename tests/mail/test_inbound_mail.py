@@ -1,4 +1,4 @@
-"""Mail over a real socket, from the dialogue to products: what is taken, how often, and what is kept of it."""
+"""Inbound mail over a real socket, from SMTP to products: acceptance, deduplication and storage."""
 
 import asyncio
 import gzip
@@ -133,7 +133,7 @@ async def test_a_file_source_accepts_mail(harness: MailHarness) -> None:
 
 
 async def test_acknowledged_messages_are_stored(harness: MailHarness) -> None:
-    """The run's bytes are whole in the object store, and counted, by the time of the answer."""
+    """The stored file is complete and counted when the reply is sent."""
     source, address = await harness.create_source()
     await harness.send(address, build_message(("a.csv", CSV)))
     [run] = await harness.list_runs(source)
@@ -256,7 +256,7 @@ async def test_slow_name_servers_do_not_delay_other_organisations(
     ]
     try:
         assert await asyncio.to_thread(waiting.acquire, timeout=30)
-        await asyncio.sleep(1)  # for the others to arrive
+        await asyncio.sleep(1)  # wait for the others
         reply = await asyncio.wait_for(harness.send(other_address, build_message(("a.csv", CSV))), 20)
         assert reply.startswith("250"), reply
     finally:

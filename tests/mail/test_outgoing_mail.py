@@ -1,4 +1,4 @@
-"""Mail to people, handed to a real SMTP server."""
+"""Outgoing mail by a real SMTP server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ MESSAGE = MailMessage(
 
 @dataclass
 class RecordingSmtpHandler:
-    """A handler of aiosmtpd's: what was taken, and what is answered instead."""
+    """Handler for aiosmtpd that records messages, or replies with `reply`."""
 
     reply: str = ""
     messages: list[EmailMessage] = field(default_factory=list)
@@ -51,7 +51,7 @@ def _authenticate(server: Any, session: Any, envelope: Any, mechanism: str, data
 
 @asynccontextmanager
 async def run_smtp_server(taken: RecordingSmtpHandler) -> AsyncIterator[int]:
-    """A server's port."""
+    """Run an SMTP server; return its port."""
 
     def protocol() -> SMTP:
         return SMTP(

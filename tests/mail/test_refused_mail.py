@@ -1,4 +1,4 @@
-"""What is refused in the dialogue itself, and shown to the source's owner."""
+"""Refusals during the SMTP session, and their records for the source's owner."""
 
 import asyncio
 import errno
@@ -129,7 +129,7 @@ async def test_a_message_over_the_limit(harness: MailHarness) -> None:
 
 @pytest.mark.parametrize("end", [b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r\n.\r", b"x\ry\r\n", b"\n"], ids=repr)
 async def test_ambiguous_message_ends_close_the_connection(harness: MailHarness, end: bytes) -> None:
-    """What another server might take for the end of the message ends the connection; what follows is never a command."""
+    """Ambiguous ends of a message close the connection (SMTP smuggling)."""
     source, address = await harness.create_source()
     smuggled = f"MAIL FROM:<{SENDER}>\r\nRCPT TO:<{address}>\r\nDATA\r\n".encode() + serialise_message(
         build_message(("b.csv", CSV))
@@ -284,7 +284,7 @@ async def test_supported_extensions_are_announced(harness: MailHarness) -> None:
 async def test_ambiguous_message_ends_close_the_connection_without_a_database(
     harness: MailHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The refusal cannot be noted; the connection ends all the same."""
+    """The refusal cannot be stored, but the connection is closed."""
     source, address = await harness.create_source()
     intake = harness.listener._state.intake
 

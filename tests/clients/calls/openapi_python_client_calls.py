@@ -50,7 +50,7 @@ called: list[str] = []
 
 
 def of(kind: type[T], name: str, answer: object) -> T:
-    """The answer, which has to be of that type."""
+    """Return the response, which must be of that type."""
     assert isinstance(answer, kind), (name, answer)
     called.append(name)
     return answer
