@@ -26,8 +26,8 @@ from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.flows.service_processes import ServiceProcesses, Tenancy
 from tests.http.streams import EventStreamParser
-from tests.postgres.databases import fresh_database
-from tests.postgres.test_positions import Writers
+from tests.postgres.databases import create_database
+from tests.postgres.test_positions import EventWriters
 from tests.support import builders
 
 SECONDS = 4.0

@@ -24,7 +24,7 @@ SKUS = ("AB-1", "ab 1", "AB,1", "A\\B-1", "a&b=1/é", "a+1", "--")
 class LookupHarness:
     """Catalogue with one product and offer per SKU, and a product with three variants of one SKU."""
 
-    application: World
+    application: ServedApplication
     client: Client
     tenant: Tenant
     products: dict[str, Product]
@@ -40,8 +40,8 @@ class LookupHarness:
 
 @pytest_asyncio.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[LookupHarness]:
-    async with serving(tmp_path) as application:
-        organisation = await application.organisation()
+    async with serve_application(tmp_path) as application:
+        organisation = await application.create_organisation()
         tenant = Tenant(organisation.id, True)
         source = new_id("src")
         products, offers = {}, {}
@@ -54,7 +54,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[LookupHarness]:
         for number in range(3):
             builders.offer(builders.variant(triple, f"triple/{number}", data={"sku": "alike"}))
         await catalogues.add_products(application.dependencies[UnitOfWork], tenant, *products.values(), triple)
-        yield LookupHarness(application, await application.client(tenant), tenant, products, offers)
+        yield LookupHarness(application, await application.create_client(tenant), tenant, products, offers)
 
 
 @pytest.mark.parametrize("path", ["/v1/products", "/v1/offers"])
@@ -151,8 +151,8 @@ async def test_invalid_lists_of_values_are_refused(harness: LookupHarness) -> No
 async def test_another_tenant_finds_nothing(harness: LookupHarness) -> None:
     offer = harness.offers["AB-1"]
     others = (
-        await harness.application.client(replace(harness.tenant, livemode=False)),
-        await harness.application.client(Tenant((await harness.application.organisation()).id, True)),
+        await harness.application.create_client(replace(harness.tenant, livemode=False)),
+        await harness.application.create_client(Tenant((await harness.application.create_organisation()).id, True)),
     )
     queries = ("sku=AB-1", "mpn=M0", "gtin=12345678905", "external_id=P0,V0")
     ids = (f"id={offer.product}", f"variant={offer.variant}", f"offer={offer.id}")

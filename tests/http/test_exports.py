@@ -36,7 +36,7 @@ pytestmark = pytest.mark.asyncio
 class ExportHarness:
     """Organisation with one resource of each type."""
 
-    application: World
+    application: ServedApplication
     tenancy: Tenancy
 
     @property
@@ -81,8 +81,10 @@ class ExportHarness:
 
 @pytest_asyncio.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[ExportHarness]:
-    async with serving(tmp_path) as application:
-        yield ExportHarness(application, await application.furnished(await application.organisation(), livemode=True))
+    async with serve_application(tmp_path) as application:
+        yield ExportHarness(
+            application, await application.create_tenancy(await application.create_organisation(), livemode=True)
+        )
 
 
 class RawPage(msgspec.Struct):
@@ -154,7 +156,7 @@ async def test_invalid_exports_are_refused(harness: ExportHarness) -> None:
     assert (filtered.status, filtered.json()["code"]) == (422, "unprocessable")
     assert filtered.json()["errors"][0]["field"] == "filters"
 
-    some = await harness.application.client(
+    some = await harness.application.create_client(
         harness.tenant, restricted=True, scopes=frozenset({"exports:write", "sources:read"})
     )
     missing = await harness.request_export({"kind": "products"}, some)
@@ -162,7 +164,9 @@ async def test_invalid_exports_are_refused(harness: ExportHarness) -> None:
     lacking = await harness.request_export({"kind": "organisation"}, some)
     assert (lacking.status, lacking.json()["code"]) == (403, "insufficient_scope")
     assert "webhooks:read" in lacking.json()["detail"] and "sources:read" not in lacking.json()["detail"]
-    reader = await harness.application.client(harness.tenant, restricted=True, scopes=frozenset({"exports:read"}))
+    reader = await harness.application.create_client(
+        harness.tenant, restricted=True, scopes=frozenset({"exports:read"})
+    )
     assert (await harness.request_export({"kind": "products"}, reader)).json()["code"] == "permission_denied"
 
     unknown = await harness.tenancy.client.send_json("GET", f"/v1/exports/{new_id('exp')}", None)
@@ -174,13 +178,13 @@ async def test_a_fourth_open_export_in_a_mode_is_refused(harness: ExportHarness)
         assert (await harness.request_export({"kind": "organisation"})).status == 202
     fourth = await harness.request_export({"kind": "products"})
     assert (fourth.status, fourth.json()["code"]) == (409, "conflict")
-    test = await harness.application.client(Tenant(harness.tenant.org, False))
+    test = await harness.application.create_client(Tenant(harness.tenant.org, False))
     assert (await harness.request_export({"kind": "products"}, test)).status == 202
 
 
 async def test_a_plan_without_bulk_exports(harness: ExportHarness) -> None:
-    organisation: Organisation = await harness.application.organisation("free")
-    client = await harness.application.client(Tenant(organisation.id, True))
+    organisation: Organisation = await harness.application.create_organisation("free")
+    client = await harness.application.create_client(Tenant(organisation.id, True))
     refused = await harness.request_export({"kind": "products"}, client)
     assert (refused.status, refused.json()["code"]) == (403, "feature_unavailable")
     assert (await harness.request_export({"kind": "organisation"}, client)).status == 202
@@ -230,7 +234,7 @@ async def test_links_require_the_scopes_of_their_content(harness: ExportHarness)
         ({"exports:read", "products:read"}, ("products",)),
         ({"exports:read", "audit:read"}, ()),
     ):
-        client = await harness.application.client(harness.tenant, scopes=frozenset(scopes))
+        client = await harness.application.create_client(harness.tenant, scopes=frozenset(scopes))
         for export in (everything, products):
             for shown in (
                 (await client.get(f"/v1/exports/{export['id']}")).json(),

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio
 class MatchHarness:
     """Client, and two products of two sources with a match pair."""
 
-    application: World
+    application: ServedApplication
     client: Client
     catalogue: MergedCatalogue
     ours: Product
@@ -45,8 +45,8 @@ class MatchHarness:
 
 @pytest_asyncio.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[MatchHarness]:
-    async with serving(tmp_path) as application:
-        organisation = await application.organisation()
+    async with serve_application(tmp_path) as application:
+        organisation = await application.create_organisation()
         tenant = Tenant(organisation.id, True)
         shop = MergedCatalogue(application.dependencies[UnitOfWork], tenant)
         first = await shop.create_source(catalogue=organisation.get_catalogue_id(True))
@@ -59,7 +59,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[MatchHarness]:
             PairEvidence("price", 1, -1.0, "far apart"),
         )
         pair = await shop.create_pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
-        yield MatchHarness(application, await application.client(tenant), shop, ours, theirs, pair)
+        yield MatchHarness(application, await application.create_client(tenant), shop, ours, theirs, pair)
 
 
 async def test_the_response_describes_the_pair(harness: MatchHarness) -> None:

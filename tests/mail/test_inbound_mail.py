@@ -244,9 +244,9 @@ async def test_slow_name_servers_do_not_delay_other_organisations(
     monkeypatch.setattr(harness.name_records, "look_up", look_up_slowly)
     silent = "feeds@silent.example"
     _, address = await harness.create_source(silent)
-    tenant = Tenant((await harness.bench.world.organisation()).id, livemode=True)
+    tenant = Tenant((await harness.bench.world.create_organisation()).id, livemode=True)
     other = MailHarness(
-        replace(harness.bench, client=await harness.bench.world.client(tenant), tenant=tenant),
+        replace(harness.bench, client=await harness.bench.world.create_client(tenant), tenant=tenant),
         harness.name_records, harness.listener, harness.port,
     )  # fmt: skip
     _, other_address = await other.create_source()

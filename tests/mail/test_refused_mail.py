@@ -70,7 +70,7 @@ async def test_a_source_without_mail_refuses_messages(harness: MailHarness) -> N
 async def test_each_tenant_sees_its_own_messages(harness: MailHarness) -> None:
     source, address = await harness.create_source()
     await harness.send(address, build_message(("a.csv", CSV)))
-    other = await harness.bench.world.furnished(await harness.bench.world.organisation(), True)
+    other = await harness.bench.world.create_tenancy(await harness.bench.world.create_organisation(), True)
     assert (await other.client.get(f"/v1/sources/{source}/inbound-messages")).status == 404
     assert (await other.client.post(f"/v1/sources/{source}/inbound-address/rotate")).status == 404
     theirs = InProcessService(harness.bench.world, other.client, other.tenant)

@@ -219,7 +219,7 @@ def create_unknown_ids() -> dict[str, str]:
 async def call_operation(
     client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str
 ) -> Response:
-    """The operation with a good body and all headers that it needs."""
+    """Call the operation with a valid body and all required headers."""
     if operation.requires_if_match:
         headers = {"if_match": "*"} | headers
     if operation.requires_idempotency_key:

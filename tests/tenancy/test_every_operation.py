@@ -10,8 +10,8 @@ from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
 from entrypoints.operations.operation import ExternalCall, Operation
 from tests.http.client import Response
-from tests.tenancy.test_other_tenants import _everything
-from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of, call_operation, target
+from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_body, build_path, call_operation
+from tests.tenancy.test_other_tenants import _read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WRITES = [operation for operation in OPERATIONS if operation.is_write]
@@ -27,8 +27,8 @@ async def create_tenancy(application: ServedApplication, livemode: bool = False)
     return await application.create_tenancy(await application.create_organisation(), livemode)
 
 
-def fits(answer: Response, described: Mapping[str, Any], name: str) -> None:
-    """The answer's body is as it is described."""
+def check_schema(answer: Response, described: Mapping[str, Any], name: str) -> None:
+    """Check the response body against its schema."""
     faults = [
         f"{'.'.join(map(str, e.path))}: {e.message}"
         for e in Draft202012Validator(dict(described)).iter_errors(answer.json())

@@ -16,7 +16,7 @@ from entrypoints.console.pages import PAGES
 from entrypoints.console.security import CSRF_FIELD, ValueSigner
 from entrypoints.http.exchange import READ_HEADERS
 from entrypoints.operations.query_string import list_query_parameters
-from tests.fuzz.exploring import Effort, efforts
+from tests.fuzz.exploration import Effort, parametrize_effort
 from tests.http.client import Client, Response
 from tests.support.console_browser import create_session
 from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_path, serve_application

@@ -7,7 +7,7 @@ import pytest
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import build_manifest
 from tests.http.mcp import list_all_tools, open_client
-from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of
+from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = {row.id: row for row in OPERATIONS}
@@ -23,9 +23,9 @@ def _build_arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
     return given | ({"if_match": "*"} if row.requires_if_match else {})
 
 
-async def test_every_tool_returns_what_it_declares(world: World) -> None:
-    mine = await world.furnished(await world.organisation(), livemode=False)
-    async with open_client(world.app, mine.client._secret or "", base=OWN) as agent:
+async def test_every_tool_returns_what_it_declares(application: ServedApplication) -> None:
+    mine = await application.create_tenancy(await application.create_organisation(), livemode=False)
+    async with open_client(application.app, mine.client._secret or "", base=OWN) as agent:
         listed = await list_all_tools(agent)
         assert [tool.name for tool in listed] == [tool.name for tool in MANIFEST]
         for tool in MANIFEST:
@@ -35,10 +35,10 @@ async def test_every_tool_returns_what_it_declares(world: World) -> None:
                     assert result.structured_content["code"] in (*ROWS[tool.operation].errors, "rate_limited")
 
 
-async def test_resources_of_another_tenant_are_not_found(world: World) -> None:
-    mine = await world.furnished(await world.organisation(), livemode=False)
-    theirs = await world.furnished(await world.organisation(), livemode=False)
-    async with open_client(world.app, mine.client._secret or "", base=OWN) as agent:
+async def test_resources_of_another_tenant_are_not_found(application: ServedApplication) -> None:
+    mine = await application.create_tenancy(await application.create_organisation(), livemode=False)
+    theirs = await application.create_tenancy(await application.create_organisation(), livemode=False)
+    async with open_client(application.app, mine.client._secret or "", base=OWN) as agent:
         for tool in MANIFEST:
             if not ROWS[tool.operation].ids:
                 continue

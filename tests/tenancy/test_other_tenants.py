@@ -28,8 +28,8 @@ async def create_tenancies(application: ServedApplication) -> list[Tenancy]:
     ]
 
 
-def bare(answer: Response) -> tuple[int, dict[str, str], Any]:
-    """The answer without what every request has of its own."""
+def strip_response(answer: Response) -> tuple[int, dict[str, str], Any]:
+    """Return the response without values that differ in each request."""
     headers = {name: value for name, value in answer.headers.items() if name not in OWN_TO_THE_REQUEST}
     body = answer.body.replace(answer.headers["request-id"].encode(), b"req")
     return answer.status, headers, body
@@ -183,7 +183,7 @@ async def test_cursors_are_valid_for_one_tenant_only(application: ServedApplicat
         _check_refusal(await mine.client.get(f"/v1/sources?starting_after={forged}"))
 
 
-def _refused(answer: Response) -> None:
+def _check_refusal(answer: Response) -> None:
     assert answer.status == 400, answer.body
     assert json.loads(answer.body)["code"] == "invalid_request"
     codes = {code for _, code in answer.faults}

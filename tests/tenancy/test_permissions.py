@@ -165,9 +165,9 @@ async def _wait_for_status(client: Client, status: int, *, method: str = "GET") 
         await asyncio.sleep(0.02)
 
 
-def _without_id(answer: Response) -> bytes:
+def _strip_request_id(answer: Response) -> bytes:
     return answer.body.replace(answer.headers["request-id"].encode(), b"req")
 
 
-def _headers(answer: Response) -> dict[str, str]:
+def _strip_headers(answer: Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name not in ("request-id", "date")}
