@@ -75,7 +75,7 @@ def test_every_pattern_has_a_description(name: str) -> None:
         for part in _walk_schemas(SCHEMAS[name])
         if isinstance(part.get("pattern"), str) and not describe_format(part)
     ]
-    assert [part for part in unworded if "[Aa]uthorization" not in part["pattern"]] == []
+    assert [part for part in unworded if "[Aa][Uu][Tt][Hh]" not in part["pattern"]] == []
 
 
 def _read_message(part: dict[str, Any], value: Any) -> str:
