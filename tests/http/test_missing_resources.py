@@ -89,7 +89,7 @@ async def test_a_replayed_response_has_the_same_message() -> None:
         path = f"/v1/sources/{new_id('src')}/runs"
         first, again = [await harness.client.send_json("POST", path, {}, idempotency_key="k") for _ in range(2)]
         assert first.json()["detail"].startswith(
-            "There is no source with this ID, or it is not visible to you. Your credential sees live"
+            "There is no source with this ID, or it is not visible to you. This request accesses live data only."
         )
         assert again.body.replace(first.headers["request-id"].encode(), b"") == first.body.replace(
             first.headers["request-id"].encode(), b""
