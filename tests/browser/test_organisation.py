@@ -91,7 +91,7 @@ def test_single_sign_on_is_configured_and_used(browser: Any, service: LiveServic
     record = page.get_by_text("joinery-verification=").inner_text()
     page.get_by_role("button", name="Check now").click()
     page.get_by_text("wasn't found").wait_for()
-    service.application.names.put("fjord.example", "TXT", record)
+    service.application.name_records.put("fjord.example", "TXT", record)
     page.get_by_role("button", name="Check now").click()
     page.get_by_text("Domain fjord.example verified").wait_for()
     page.get_by_role("link", name=f"Test sign-in as {EMAIL}").click()
