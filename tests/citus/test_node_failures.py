@@ -58,9 +58,9 @@ def test_a_failed_worker_affects_its_own_tenants_only(
     services: ServiceProcesses, tenants: Tenants, servers: list[ClusterServer]
 ) -> None:
     every = [one for there in tenants.values() for one in there]
-    homes = {one.tenant.org: find_node(services, one.tenant.org) for one in every}
-    worker = next(one for one in servers if one.name == homes[every[0].tenant.org])
-    own = [one for one in every if homes[one.tenant.org] == worker.name]
+    node_by_org = {one.tenant.org: find_node(services, one.tenant.org) for one in every}
+    worker = next(one for one in servers if one.name == node_by_org[every[0].tenant.org])
+    own = [one for one in every if node_by_org[one.tenant.org] == worker.name]
     others = [one for one in every if one not in own] or [_create_tenancy_elsewhere(services, worker)]
     sources = {one.tenant.org: one.api.create_source("push", config={"currency": "usd"}) for one in (*own, *others)}
     for one in (*own, *others):

@@ -279,8 +279,8 @@ def test_errors_outside_the_sdk_are_refused() -> None:
 
 
 def test_a_wait_time_that_is_not_forwarded() -> None:
-    class Hasty(ConfigurableConnector):
-        """Knows the kinds, and forgets how long."""
+    class ConnectorWithoutWaitTime(ConfigurableConnector):
+        """Distinguishes the kinds of errors but omits the wait time."""
 
         def fetch(self, ctx: Any) -> Any:
             """Fail by the status."""
@@ -293,7 +293,7 @@ def test_a_wait_time_that_is_not_forwarded() -> None:
 
             return run()
 
-    text = catch_failure(create_suite(replace(SPEC, open=Hasty)).test_refusals)
+    text = catch_failure(create_suite(replace(SPEC, open=ConnectorWithoutWaitTime)).test_refusals)
     assert text.startswith("RetryLater.until at HTTP 404, Retry-After 30\n  expected: 2026-11-20 12:00:30+00:00")
     assert text.endswith("actual: None")
 

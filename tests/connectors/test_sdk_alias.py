@@ -11,7 +11,7 @@ from pkgutil import walk_packages
 import pytest
 
 import connectors.sdk
-from adapters.pluggy import loader as kit
+from adapters.pluggy import loader
 from adapters.pluggy.allowlist import Allowlist, AllowlistEntry
 from adapters.pluggy.loader import PluginReport, load_plugins
 from connectors.sdk.spec import API
@@ -20,7 +20,7 @@ from connectors.sdk.version import VERSION
 ROOT = Path(__file__).parents[2]
 SURROUNDINGS = {**os.environ, "PYTHONPATH": str(ROOT)}
 HOOK = """
-from {kit} import ConnectorSpec, hookimpl
+from {sdk} import ConnectorSpec, hookimpl
 @hookimpl
 def joinery_connectors():
     return [ConnectorSpec(name="named", title="T", kinds=frozenset({{"api"}}), streams=frozenset({{"stock"}}), can_fetch=True,
@@ -39,7 +39,7 @@ Install = Callable[..., PluginReport]
 @pytest.fixture
 def sdk_alias() -> None:
     """Install the SDK under its public name."""
-    kit.install_sdk_alias()
+    loader.install_sdk_alias()
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_every_module_is_the_same(sdk_alias: None) -> None:
 
 def test_the_order_of_imports_does_not_matter() -> None:
     program = """
-from adapters.pluggy import loader as kit
-kit.install_sdk_alias()
+from adapters.pluggy import loader
+loader.install_sdk_alias()
 import joinery_sdk.trees
 from joinery_sdk.readers import json_records
 import connectors.sdk.trees, connectors.sdk.readers.json_records
@@ -97,13 +97,13 @@ def test_another_copy_is_replaced(
         monkeypatch.delitem(sys.modules, name)
     (tmp_path / "joinery_sdk.py").write_text(OTHER_MODULE)
     assert importlib.import_module("joinery_sdk") is not connectors.sdk
-    loaded = load_plugin(HOOK.format(kit="joinery_sdk"), "beside_another_copy")
+    loaded = load_plugin(HOOK.format(sdk="joinery_sdk"), "beside_another_copy")
     assert (loaded.state, loaded.reason) == ("loaded", None)
     assert importlib.import_module("joinery_sdk") is connectors.sdk
 
 
 def test_the_internal_name_works_too(load_plugin: Install) -> None:
-    loaded = load_plugin(f"from connectors.sdk import Table\n{HOOK.format(kit='connectors.sdk')}", "inside_name")
+    loaded = load_plugin(f"from connectors.sdk import Table\n{HOOK.format(sdk='connectors.sdk')}", "inside_name")
     assert (loaded.state, loaded.connectors) == ("loaded", ("named",))
 
 
@@ -113,12 +113,12 @@ def test_the_internal_name_works_too(load_plugin: Install) -> None:
      'joinery-sdk>=99; extra == "later"', "other>=99"],
 )  # fmt: skip
 def test_a_plugin_for_a_supported_sdk_is_loaded(needs: str) -> None:
-    assert kit.find_unmet_range([needs]) is None
+    assert loader.find_unmet_range([needs]) is None
 
 
 @pytest.mark.parametrize("wanted", [">=2.99", "<2", "~=3.0", "~=1.0.7", "==1.0.5"])
 def test_a_plugin_for_an_unsupported_sdk_is_refused(load_plugin: Install, wanted: str) -> None:
-    assert kit.find_unmet_range(["other", f"joinery-sdk[json-ld]{wanted}"]) == wanted
+    assert loader.find_unmet_range(["other", f"joinery-sdk[json-ld]{wanted}"]) == wanted
 
 
 def test_a_plugin_for_a_later_sdk_is_omitted(load_plugin: Install) -> None:

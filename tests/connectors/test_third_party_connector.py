@@ -30,7 +30,7 @@ from entrypoints.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "acme-connector"
-KIT = ROOT / "connectors" / "sdk"
+SDK = ROOT / "connectors" / "sdk"
 LIST = """
 [[plugin]]
 module = "connectors.csv"
@@ -57,7 +57,7 @@ def run_pip(*words: object) -> None:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Build the distributions of SDK and example as wheels, by name."""
     folder = tmp_path_factory.mktemp("wheels")
-    for name, project in (("joinery_sdk", KIT), ("acme_connector", EXAMPLE)):
+    for name, project in (("joinery_sdk", SDK), ("acme_connector", EXAMPLE)):
         shutil.copytree(project, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
     run_pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "joinery_sdk", folder / "acme_connector")
     return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
@@ -106,7 +106,7 @@ def test_the_sdk_is_a_small_separate_distribution(wheels: Mapping[str, Path]) ->
     assert always == ["pluggy<2,>=1.5", "protego<1,>=0.5"]
     with zipfile.ZipFile(wheels["joinery_sdk"]) as archive:
         shipped = {name.removeprefix("joinery_sdk/") for name in archive.namelist() if ".dist-info/" not in name}
-    modules = {path.relative_to(KIT).as_posix() for path in KIT.rglob("*.py")}
+    modules = {path.relative_to(SDK).as_posix() for path in SDK.rglob("*.py")}
     assert shipped == modules | {"py.typed"}
 
 

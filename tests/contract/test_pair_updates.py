@@ -49,9 +49,11 @@ async def shop(uow: UnitOfWork, tenant: Tenant) -> MergedCatalogue:
 def build_scored_pair(
     shop: MergedCatalogue, one: Variant, other: Variant, probability: float, *conflicts: str
 ) -> ScoredPair:
-    homes = {variant.id: product.id for product in shop.products for variant in product.variants}
+    product_by_variant = {variant.id: product.id for product in shop.products for variant in product.variants}
     left, right = build_pair_key(one.id, other.id)
-    return ScoredPair(left, homes[left], right, homes[right], probability, -2.0, EVIDENCE, conflicts)
+    return ScoredPair(
+        left, product_by_variant[left], right, product_by_variant[right], probability, -2.0, EVIDENCE, conflicts
+    )
 
 
 async def store_scores(

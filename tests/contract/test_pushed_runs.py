@@ -109,8 +109,8 @@ async def test_problems_of_a_record_are_reported_with_every_push(backend: Backen
     assert other.problems == ()
     back = await desk.push(bad)
     assert _list_problems(back) == expected
-    mended = await desk.push([_build_chair("A"), *bad[2:]])
-    assert {key for _, _, key, _ in _list_problems(mended)} == {"B"}
+    corrected = await desk.push([_build_chair("A"), *bad[2:]])
+    assert {key for _, _, key, _ in _list_problems(corrected)} == {"B"}
 
 
 async def test_problems_beyond_the_stored_ones_are_counted(

@@ -49,7 +49,7 @@ def _create_standby(primary: Postgres, home: Path) -> None:
 
 
 @pytest.fixture
-def homes() -> Iterator[tuple[Path, Path, Path]]:
+def directories() -> Iterator[tuple[Path, Path, Path]]:
     """Create folders with short paths for sockets: of primary, standby and service processes."""
     folders = [Path(tempfile.mkdtemp(prefix="jr", dir="/tmp")) for _ in range(3)]
     for path in folders:
@@ -79,15 +79,17 @@ def _assert_new_epoch(api: ApiClient, page: Any) -> None:
 
 
 @pytest.mark.soak
-def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> None:
-    primary = Postgres(homes[0], {"shared_buffers": "64MB"})
+def test_processes_follow_a_promoted_standby(directories: tuple[Path, Path, Path]) -> None:
+    primary = Postgres(directories[0], {"shared_buffers": "64MB"})
     process = asyncio.run(primary.start())
     asyncio.run(migrate(primary.build_url()))
-    _create_standby(primary, homes[1])
-    standby = Postgres(homes[1], {"shared_buffers": "64MB"})
+    _create_standby(primary, directories[1])
+    standby = Postgres(directories[1], {"shared_buffers": "64MB"})
     asyncio.run(standby.start())
     hosts = quote(f"{_build_socket_options(primary)},{_build_socket_options(standby)}", safe=",")
-    services = ServiceProcesses(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
+    services = ServiceProcesses(
+        f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", directories[2]
+    )
     try:
         services.start("worker")
         services.start("scheduler")

@@ -42,13 +42,13 @@ def test_an_item_joins_and_leaves_a_family(fjord: Tenancy) -> None:
 
 def test_bundle_parts_are_not_products_and_update_their_bundle(fjord: Tenancy) -> None:
     source = fjord.api.create_source("file", config={"currency": "usd"})
-    kit = 'FINCH-5,Set,"FINCH-T, FINCH-C-2PK",5 Pc. Dining Set,Oak,700,160\n'
+    bundle = 'FINCH-5,Set,"FINCH-T, FINCH-C-2PK",5 Pc. Dining Set,Oak,700,160\n'
     table, chairs = "FINCH-T,Part,,,,300,100\n", "FINCH-C-2PK,Part,,,,90,{}\n"
-    run = _import_file(fjord, source, kit, table, chairs.format(30))
+    run = _import_file(fjord, source, bundle, table, chairs.format(30))
     assert [problem["field"] for problem in run["problems"]] == ["title"]
     (product,) = fjord.api.list_all("/v1/products")
     assert [part["quantity"] for part in product["variants"][0]["data"]["components"]] == [1, 2]
-    _import_file(fjord, source, kit, table, chairs.format(15))
+    _import_file(fjord, source, bundle, table, chairs.format(15))
     (product,) = fjord.api.list_all("/v1/products")
     parts = product["variants"][0]["data"]["components"]
     assert ["quantity" in part for part in parts] == [False, False], "four packs of two would be more pieces than five"

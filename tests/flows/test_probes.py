@@ -186,7 +186,7 @@ async def test_a_magento_shop(service: InProcessService, vendor_server: FeedServ
     assert report["sample"]["coverage"]["price"] == 0.88 and report["sample"]["coverage"]["weight"] == 0
 
 
-WALLS = {
+ACCESS_BLOCKS = {
     "bot_challenge": lambda site: _serve_page(site, "/", '<script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>', "", "Just a moment..."),
     "login": lambda site: site.fail("/", 302, Location="/account/login"),
     "geo_block": lambda site: _serve_page(site, "/", "", "<p>This shop is not available in your country.</p>"),
@@ -194,9 +194,9 @@ WALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", WALLS)
+@pytest.mark.parametrize("kind", ACCESS_BLOCKS)
 async def test_access_barriers_are_recognised(service: InProcessService, vendor_server: FeedServer, kind: str) -> None:
-    WALLS[kind](vendor_server)
+    ACCESS_BLOCKS[kind](vendor_server)
     _serve_page(vendor_server, "/account/login", "", '<input type="password">')
     probe = await run_probe(service, vendor_server.url("/"))
     assert probe["report"]["wall"]["kind"] == kind and "proposal" not in probe

@@ -33,10 +33,10 @@ async def test_problems_of_unchanged_rows_remain(tmp_path: Path) -> None:
         moved = await service.import_file(build_csv(HEADERS, [("A-0", "Teak chair", "7.00", 1), *rows]), source)
         assert (moved["stats"]["unchanged"], moved["stats"]["problems"]) == (3, 2)
         assert sorted(_list_problems(moved)) == [("A-2", 4, "Price"), ("A-3", 5, "Qty")]
-        mended = await service.import_file(
+        corrected = await service.import_file(
             build_csv(HEADERS, [rows[0], ("A-2", "Ash chair", "5.00", 4), rows[2]]), source
         )
-        assert _list_problems(mended) == [("A-3", 4, "Qty")]
+        assert _list_problems(corrected) == [("A-3", 4, "Qty")]
 
 
 async def test_problems_of_a_stock_sheet_remain(tmp_path: Path) -> None:

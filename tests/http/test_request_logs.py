@@ -270,13 +270,13 @@ async def test_entries_of_a_recovered_node_are_written_under_load(
 async def test_an_entry_that_the_store_rejects_blocks_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01,))
 
-    class Picky(UnreliableSink):
+    class RefusingSink(UnreliableSink):
         async def write(self, logs: list[RequestLog]) -> None:
             if any(entry.id == "3" for entry in logs):
                 raise ValueError("no such characters")
             await super().write(logs)
 
-    sink = Picky()
+    sink = RefusingSink()
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(6):
@@ -290,7 +290,7 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
     """Without delay, in about twenty statements for five hundred entries."""
     monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (3600.0,))
 
-    class Picky(UnreliableSink):
+    class RefusingSink(UnreliableSink):
         writes = 0
 
         async def write(self, logs: list[RequestLog]) -> None:
@@ -299,7 +299,7 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
                 raise ValueError("no such characters")
             await super().write(logs)
 
-    sink = Picky()
+    sink = RefusingSink()
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
     await queue.start()
     for number in range(500):

@@ -70,7 +70,7 @@ async def test_placements_are_cached_while_the_nodes_are_read_again() -> None:
     answered.clear()
     again = asyncio.create_task(placement.list_nodes())
     await reading.wait()
-    homes = await placement.find_nodes(["org_1"])
+    node_by_org = await placement.find_nodes(["org_1"])
     answered.set()
     await again
-    assert homes["org_1"].name == "b:2"
+    assert node_by_org["org_1"].name == "b:2"

@@ -39,7 +39,7 @@ class Chairs(Protocol):
 
     async def page(self, page_request: PageRequest, legs: int) -> Page[Chair]: ...
 
-    async def mend(self, chair: Chair, legs: int) -> bool: ...
+    async def repair(self, chair: Chair, legs: int) -> bool: ...
 
     async def rename(self, chair: Chair) -> None: ...
 
@@ -63,7 +63,7 @@ def _build_parameters(chair: Chair) -> dict[str, Any]:
     return {"id": chair.id.upper()}
 
 
-SQL = {name: f"-- {name}" for name in ("chair", "several", "add", "drop_chair", "legs", "page", "mend", "rename")}
+SQL = {name: f"-- {name}" for name in ("chair", "several", "add", "drop_chair", "legs", "page", "repair", "rename")}
 
 
 class ChairStore(NamedStatementStore, Chairs):
@@ -75,7 +75,7 @@ class ChairStore(NamedStatementStore, Chairs):
     remove = execute_one("drop_chair")
     legs = fetch_scalar()
     page = fetch_page(Chair)
-    mend = execute_one()
+    repair = execute_one()
     rename = execute_count(values=_build_parameters)
 
     def __init__(self, *rows: tuple[Any, ...]) -> None:
@@ -105,8 +105,8 @@ async def test_parameters_are_the_fields_of_a_dataclass_by_default() -> None:
     chairs = ChairStore()
     await chairs.add(Chair("a", 4))
     assert chairs.last == ("-- add", {"id": "a", "legs": 4})
-    await chairs.mend(Chair("a", 3), 4)
-    assert chairs.last == ("-- mend", {"id": "a", "legs": 4}), "named arguments are used"
+    await chairs.repair(Chair("a", 3), 4)
+    assert chairs.last == ("-- repair", {"id": "a", "legs": 4}), "named arguments are used"
     await chairs.rename(Chair("a", 4))
     assert chairs.last == ("-- rename", {"id": "A"})
 

@@ -290,10 +290,10 @@ class Pool:
         orgs = {tenant.org for tenant in tenants}
         if refresh:
             self.router.remove_from_cache(orgs)
-        homes = await self.router.find_nodes(orgs)
+        node_by_org = await self.router.find_nodes(orgs)
         by_node: dict[Node, list[Tenant]] = {}
         for tenant in tenants:
-            by_node.setdefault(homes[tenant.org], []).append(tenant)
+            by_node.setdefault(node_by_org[tenant.org], []).append(tenant)
         return by_node
 
     async def scatter_best_effort(self, work: Work[T], nodes: Iterable[Node] | None = None) -> list[T]:

@@ -173,8 +173,8 @@ async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
 
 async def find_products_of_variants(tx: Tx, variants: Sequence[str]) -> list[str]:
     """Return the IDs of the products to which the sources assign the variants, in ascending order."""
-    homes = await tx[CatalogueStore].find_source_products(variants)
-    return sorted({product for product, _ in homes.values()})
+    product_by_variant = await tx[CatalogueStore].find_source_products(variants)
+    return sorted({product for product, _ in product_by_variant.values()})
 
 
 async def _find_products_of_merge(tx: Tx, merge: Merge) -> list[str]:

@@ -69,8 +69,8 @@ def test_isolated_tenants_have_their_own_shards() -> None:
 
 def test_the_heaviest_tenants_are_isolated_on_the_lightest_nodes() -> None:
     weights = [5.0, 4.0, 3.0, 1.0, 1.0, 1.0]
-    crowded = Placement([0, 0, 0, 0, 1, 2], [0, 1, 2], 3)
-    assert sorted(crowded.isolate([0, 1, 2], weights).sum_by_node(weights)) == [4.0, 5.0, 6.0]
+    uneven = Placement([0, 0, 0, 0, 1, 2], [0, 1, 2], 3)
+    assert sorted(uneven.isolate([0, 1, 2], weights).sum_by_node(weights)) == [4.0, 5.0, 6.0]
 
 
 @pytest.mark.parametrize("weights", [SIZES, LOADS], ids=["sizes", "loads"])
