@@ -102,7 +102,7 @@ _SITEMAP = JsonResource[Sitemap](
             "The sitemaps that were read. If a limit of the website check is reached, further sitemaps are skipped.",
         ),
         "product_pages": integer(
-            1204, minimum=0, description="Number of product pages that the sitemaps in `read` list."
+            1204, minimum=0, description="Number of product pages in the sitemaps that `read` contains."
         ),
         "truncated": boolean(
             False, "Whether sitemaps that were skipped or read in part may list further product pages."

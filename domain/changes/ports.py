@@ -117,7 +117,10 @@ class EventReader(Protocol):
     async def read_joined(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
     ) -> JoinedEvents:
-        """Return a page of the tenant's own log as joined bodies, limited as in `read_page`. Raises CursorExpired."""
+        """Return a page of the tenant's own log with the events' JSON joined to one text, limited as in `read_page`.
+
+        Raises CursorExpired.
+        """
         ...
 
     async def get_at(self, view: LogView, positions: Sequence[int]) -> Sequence[LoggedEvent]:

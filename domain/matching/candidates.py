@@ -353,7 +353,7 @@ class BatchMatcher:
         return self._pairs[left.source, right.source][left.variant, right.variant]
 
     def _collect_keys(self, items: Iterable[IndexedItem]) -> set[str]:
-        """Return the lookup keys of the items, and the keys under which the items are counted."""
+        """Return the keys by which candidates of the items are found, and the keys that only count how many items have a value."""
         return {
             key for item in items for key in (*self._cache.get_lookup_keys(item), *build_count_only_keys(item.features))
         }

@@ -25,7 +25,7 @@ _EM_ROUNDS = 12
 _MAX_BITS = 9.0
 _MAX_MATCH_SHARE = 0.95
 SAMPLE_SIZE = 1500
-"""Items to sample for learning weights: the maximum for each vendor in memory, about the total of a tenant."""
+"""Number of items from which weights are learned: about this many of a tenant, or at most this many of each vendor if all items are in memory."""
 MIN_GROUPS = 30
 """Minimum number of groups of candidates from which weights can be learned."""
 

@@ -147,7 +147,7 @@ AREA = Area(
             "For sources of kind push. All calls with the same `batch` belong to one run, which starts after the first "
             "call without `more`. If that call has `complete`, items that the batch does not contain are withdrawn. Runs "
             "of one source are executed in order. Invalid records are reported as problems of the run; valid ones are "
-            "stored. A batch ends after 24 hours without a call; a later call for it returns 409. A record is merged: "
+            "stored. An incomplete batch expires after 24 hours without a call: nothing is imported, and a later call for it returns 409. A record is merged: "
             "omitted fields keep their values, null removes them. Exception: a batch that ends with `complete` also removes the "
             "fields that it omits. A record that has only offers creates no product. A dry run parses the records and, with "
             "`explain`, returns their effects.",

@@ -74,7 +74,9 @@ def _check_response(method: str, path: str, status: int, body: Any) -> dict[str,
     if status < 300 and isinstance(body, dict):
         return body
     if status == 401:
-        raise ApiKeyRejected("The service does not accept the demo's API key.")
+        raise ApiKeyRejected(
+            "The service does not accept the demo's API key. Start the demo again to create a new key."
+        )
     problem = body if isinstance(body, dict) else {}
     faults = "; ".join(f"{fault.get('field')}: {fault.get('detail')}" for fault in problem.get("errors", ()))
     detail = faults or problem.get("detail") or problem.get("title") or f"HTTP {status}"

@@ -192,7 +192,7 @@ class PoliteClient:
             site_robots.rules = await self._documents.parse_robots(response.body)
             site_robots.summary = await _summarise_rules(site_robots.rules, origin)
         elif response.status >= 400 and response.status not in (404, 410):
-            self.add_note(f"{origin}/robots.txt responds with status {response.status}.")
+            self.add_note(f"{origin}/robots.txt responds with status {response.status}, so it restricts no page.")
         elif response.is_success:
             self.add_note(f"{origin}/robots.txt is a web page without rules.")
         self._schedule_next_request(origin, site_robots)
