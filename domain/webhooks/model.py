@@ -334,7 +334,7 @@ class Delivery:
 
     @property
     def position(self) -> int:
-        """The position of the latest event in the log; 0 for a test event."""
+        """Position in the log of the delivered event, the latest one if several were combined; 0 for a test event."""
         return self.positions[-1] if self.positions else 0
 
     @property

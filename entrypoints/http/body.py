@@ -435,7 +435,7 @@ def _check_texts(value: Any) -> None:
 MAX_QUICK_VALUES = 20_000
 """Number of values that decode in about 20 ms, whatever their nesting."""
 MIN_BYTES_PER_VALUE = 9
-"""Minimum bytes per value of a usual body; records that shops push have about 15."""
+"""Average bytes per JSON value below which a large body is validated in a parser process; pushed records have about 15."""
 _NO_FIELDS = "This operation takes no fields. Omit the body."
 
 FieldErrors = tuple[FieldError, ...]
