@@ -57,4 +57,4 @@ async def _prepare(application: ApplicationHarness) -> dict[str, Any]:
         await application.open_browser("Oak"),
     )
     owner_cookie, newcomer_cookie = (next(iter(one.cookies.values())) for one in (owner, newcomer))
-    return {"cookie": owner_cookie, "empty": newcomer_cookie, "made": made}
+    return {"cookie": owner_cookie, "empty_cookie": newcomer_cookie, "data": made}
