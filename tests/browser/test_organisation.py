@@ -98,7 +98,7 @@ def test_single_sign_on_is_configured_and_used(browser: Any, service: LiveServic
     page.get_by_role("link", name="I am Ada").click()
     page.get_by_text("Test succeeded", exact=True).wait_for()
     page.get_by_role("button", name="Enforce single sign-on").click()
-    page.get_by_text("Other sessions of the affected members have ended.").wait_for()
+    page.get_by_text("Affected sessions that started without single sign-on have ended.").wait_for()
     if scripts:
         check_page(page, "single-sign-on")
     page.goto(
