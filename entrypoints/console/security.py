@@ -17,6 +17,8 @@ from entrypoints.http.exchange import HeaderList
 Header = tuple[bytes, bytes]
 CSRF_FIELD = "csrf"
 """Name of the form field with the CSRF token. The header with the token is named `x-csrf`."""
+_FORM_PURPOSE = "form2"
+"""Purpose of CSRF tokens. A new number, after fields have changed, refuses forms of other releases instead of misreading them."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 """HTTP methods without side effects."""
 HOME_PATH = "/console"
@@ -91,7 +93,7 @@ class ForgeryCheck:
 
     def create_token(self, session_id: str) -> str:
         """Return the CSRF token of a session; `session_id` is empty if nobody is signed in."""
-        return self._signatures.create_signature("form", session_id)
+        return self._signatures.create_signature(_FORM_PURPOSE, session_id)
 
     def check_origin(self, request: ConsoleRequest) -> None:
         """Raise ForgedRequest if the browser reports that the request comes from another site."""
@@ -109,7 +111,7 @@ class ForgeryCheck:
     def check_token(self, request: ConsoleRequest, form: FormData, session_id: str) -> None:
         """Raise ForgedRequest if neither the form nor the headers contain the CSRF token of the session."""
         if not self._signatures.is_valid(
-            "form", session_id, request.headers.get(f"x-{CSRF_FIELD}") or form[CSRF_FIELD]
+            _FORM_PURPOSE, session_id, request.headers.get(f"x-{CSRF_FIELD}") or form[CSRF_FIELD]
         ):
             raise ForgedRequest
 

@@ -58,13 +58,14 @@ async def create_key(page: PageContext) -> Response:
     form, permitted_scopes = page.form, ROLES[page.principal.role]
     if page.must_process:
         scopes = {
+            "all": None,
             "selected": frozenset(form.get_all("scopes")),
             "read": frozenset(scope for scope in permitted_scopes if scope.endswith(":read")),
         }
         wanted = NewKey(
             name=form["name"],
             restricted=form["restricted"] == "true",
-            scopes=scopes.get(form["scope_selection"]),
+            scopes=scopes.get(form["scope_selection"], frozenset()),
             networks=tuple(form.split_values("networks")),
             days=(parse_whole_number(expires) or 0) if (expires := form.get("expires")) else None,  # 0 is refused
         )
