@@ -192,9 +192,8 @@ def build_match_item(pair_variant: Json, product: Json | None) -> MatchItem:
     facts = format_fields(product_data | variant_data)
     facts["title"] = " · ".join(dict.fromkeys(text for text in (product_data.get("title"), title) if text))
     facts["stock"] = ", ".join(dict.fromkeys(format_words(offer["availability"]) for offer in offers))
-    if price := find_price_range(offers):
-        name = find_compared_field(offers)
-        facts["price"] = format_money(price[0]) + ("" if name == "price" else f" ({find_label(str(name), 'amounts')})")
+    if (price := find_price_range(offers)) and (name := find_compared_field(offers)):
+        facts["price"] = format_money(price[0]) + ("" if name == "price" else f" ({find_label(name, 'amounts')})")
     return MatchItem(
         product["id"],
         product_data.get("title") or find_title({**product, "data": variant_data}),
