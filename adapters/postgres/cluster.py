@@ -33,6 +33,12 @@ REFERENCE_TABLES = (
     "invitations",
     "api_keys",
     "licences",
+    "published_products",
+    "published_terms",
+    "published_documents",
+    "published_variants",
+    "published_offers",
+    "published_images",
     "oauth_apps",
     "oauth_grants",
     "sso_connections",
@@ -219,6 +225,8 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     for name in placement_before.unplaced_reference_tables:
         report(f"{name}: copied to every node")
         await connection.fetch_rows("replicate_table", name=name)
+        if name == "licences":
+            await connection.fetch_rows("use_shard_of_licences")
     for name in placement_before.unplaced_distributed_tables:
         report(f"{name}: distributed by organisation")
         if index := await connection.fetch_value("list_unsuitable_indexes", table=name):

@@ -19,6 +19,7 @@ from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import ConnectionCheckout, Pool, Reconnect
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
+from adapters.postgres.published_copies import PostgresPublishedCopies
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
 from adapters.postgres.session import TenantSession
@@ -29,7 +30,7 @@ from adapters.postgres.table import ColumnCodec, Table, TableStore
 from adapters.postgres.usage import PostgresUsageMeters
 from adapters.postgres.webhooks import DELIVERY_TABLE, ENDPOINTS, PostgresWebhookStore
 from domain.audit.ports import AuditLog
-from domain.catalogue.ports import CatalogueRenderer, CatalogueStore
+from domain.catalogue.ports import CatalogueRenderer, CatalogueStore, PublishedCopies
 from domain.changes.ports import EventRendering
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -150,6 +151,7 @@ _STORE_FACTORIES: Final[Mapping[type, Callable[[PostgresTx], Any]]] = {
     **{store.__bases__[-1]: _create_store_factory(store) for store in STORES},
     CatalogueStore: lambda tx: PostgresCatalogueStore(tx.session, tx.rendering),
     MediaStore: lambda tx: PostgresMediaStore(tx.session, tx.rendering),
+    PublishedCopies: lambda tx: PostgresPublishedCopies(tx.session, tx.rendering),
     EventLog: lambda tx: PostgresEventLog(tx.session, tx.event_rendering),
 }
 

@@ -111,6 +111,10 @@ SELECT groupid = 0 FROM pg_dist_local_group
 -- replicate_table --
 SELECT create_reference_table(%(name)s::text::regclass)
 
+-- use_shard_of_licences --
+-- The function is used by policies on shards, which cannot refer to the table itself.
+SELECT create_licensed_view('public.' || shard_name(logicalrelid, shardid)) FROM pg_dist_shard WHERE logicalrelid = 'licences'::regclass
+
 -- truncate_local_copy --
 SELECT truncate_local_data_after_distributing_table(%(name)s::text::regclass)
 
