@@ -20,6 +20,7 @@ from adapters.postgres.nodes.pool import ConnectionCheckout, Pool, Reconnect
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
 from adapters.postgres.published_copies import PostgresPublishedCopies
+from adapters.postgres.publishing import PUBLICATION_RUNS, PostgresLicenceStore, PostgresPublicationStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
 from adapters.postgres.session import TenantSession
@@ -115,6 +116,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     Table(InboundMessage, "inbound_messages"),
     ENDPOINTS,
     DELIVERY_TABLE,
+    PUBLICATION_RUNS,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
 )
@@ -139,6 +141,8 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresExportStore,
     PostgresWebhookStore,
     PostgresSsoStore,
+    PostgresLicenceStore,
+    PostgresPublicationStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 

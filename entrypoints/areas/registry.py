@@ -16,6 +16,7 @@ _MODULES = (  # to add an area, add its module
     "changes",
     "catalogue",
     "matching",
+    "publishing",
     "media",
     "exports",
     "webhooks",

@@ -205,3 +205,40 @@ UNION ALL
 SELECT current_setting('joinery.org'), livemode, id, variant, product, source, location, currency, cost, msrp, map, price, compare_at, quantity,
     incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at, home_variant, home_product,
     public.licensed_view(livemode, catalogue) FROM published_offers;
+
+-- Runs that publish or withdraw products.
+CREATE TABLE publication_runs (
+    org text COLLATE "C" NOT NULL,
+    livemode boolean NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    kind text NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    problems jsonb NOT NULL,
+    error jsonb,
+    products text[],
+    position text COLLATE "C" NOT NULL,
+    done integer NOT NULL,
+    total integer NOT NULL,
+    version integer NOT NULL,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    started_at timestamptz,
+    completed_at timestamptz,
+    PRIMARY KEY (org, livemode, id)
+);
+CREATE INDEX publication_runs_open ON publication_runs (org, livemode) WHERE completed_at IS NULL;
+SELECT protect_tenant_table('publication_runs');
+
+-- The latest assessment of a vendor's catalogue: which fields products lack.
+CREATE TABLE catalogue_assessments (
+    org text COLLATE "C" NOT NULL,
+    livemode boolean NOT NULL,
+    products integer NOT NULL,
+    score integer NOT NULL,
+    missing jsonb NOT NULL,
+    assessed_at timestamptz NOT NULL,
+    PRIMARY KEY (org, livemode)
+);
+SELECT protect_tenant_table('catalogue_assessments');
+
+CREATE INDEX products_visible ON products (org, livemode, visibility, id) WHERE visibility <> 'unlisted';

@@ -1,6 +1,7 @@
 """Copies of listed products for other organisations, which change in the transaction that changes the products."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from domain.catalogue.model import Product, Visibility
 from domain.catalogue.ports import PublishedCopies
@@ -12,6 +13,41 @@ from ports.unit_of_work import Tx
 async def refresh_listed(tx: Tx, products: Iterable[Product]) -> list[Event]:
     """Update the copies of those products that are listed; return the events of products that became visible or left."""
     return await refresh_copies(tx, [product.id for product in products if product.visibility == Visibility.LISTED])
+
+
+@dataclass(frozen=True, slots=True)
+class VisibilityOutcome:
+    """Result of a change of visibility: IDs of changed, unchanged and unshareable products, and the events."""
+
+    changed: Sequence[str]
+    unchanged: Sequence[str]
+    unshareable: Sequence[str]
+    events: Sequence[Event]
+
+
+async def change_visibility(tx: Tx, products: Collection[str], visibility: Visibility) -> VisibilityOutcome:
+    """Change the visibility of products and update their copies. The caller must append the events.
+
+    Products whose data must not leave the organisation are not listed. IDs that do not exist are ignored.
+
+    Args:
+        tx: The transaction, with `lock_for_writing`.
+        products: The IDs of the products.
+        visibility: The new visibility.
+    """
+    copies = tx[PublishedCopies]
+    states = await copies.lock_states(sorted(products))
+    unshareable = [state.id for state in states if visibility == Visibility.LISTED and not state.is_shareable]
+    unchanged = [state.id for state in states if state.visibility == visibility]
+    changed = [state for state in states if state.id not in {*unshareable, *unchanged}]
+    ids = [state.id for state in changed]
+    events: list[Event] = []
+    if ids:
+        await copies.set_visibility(ids, visibility)
+        events = await refresh_copies(
+            tx, ids, {state.id: state.visibility for state in changed if state.merged_into is None}
+        )
+    return VisibilityOutcome(ids, [id for id in unchanged if id not in unshareable], unshareable, events)
 
 
 async def refresh_copies(
