@@ -38,8 +38,6 @@ from domain.publishing.ports import LicenceStore, PublicationStore
 from domain.publishing.usecases.licensing import LicenceService
 from ports.unit_of_work import Tx
 
-VENDOR = "vendor"
-
 
 @dataclass(frozen=True, slots=True)
 class VendorCatalogue:
@@ -214,6 +212,6 @@ class PublishingService(ResourceService[PublicationRun]):
 async def _require_vendor(tx: Tx) -> str:
     """Return the ID of the vendor's catalogue. Raises PermissionDenied if the organisation is a retailer."""
     organisation = await tx[OrgStore].get_organisation()
-    if organisation.kind != VENDOR:
+    if not organisation.is_vendor:
         raise PermissionDenied("Only vendors can publish a catalogue. This organisation is a retailer.")
     return organisation.get_catalogue_id(tx.tenant.livemode)

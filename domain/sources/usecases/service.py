@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
+from domain.catalogue.licences import UNSHAREABLE_BASES
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import DEFAULT_FEED_SETTINGS, ConnectorInfo, Connectors, ConnectorTask, FeedReaderFactory
 from domain.jobs.ports import JobStore
@@ -17,6 +18,7 @@ from domain.kernel.errors import Conflict, InvalidRequest, UndoUnavailable, Unpr
 from domain.kernel.resource import with_changes
 from domain.kernel.suggestions import WordSuggester, format_list
 from domain.orgs.ports import OrgStore
+from domain.publishing.model import create_refresh_job
 from domain.secrets.ports import Vault
 from domain.sources.connector_selection import (
     PUSH_CONNECTOR,
@@ -149,6 +151,8 @@ class SourceService(ResourceService[Source]):
         )
         if (before.first_party, before.licence_basis) != (after.first_party, after.licence_basis):
             await tx[JobStore].add(new_precedence_update_job(tx.tenant, before))
+        if (before.licence_basis in UNSHAREABLE_BASES) != (after.licence_basis in UNSHAREABLE_BASES):
+            await tx[JobStore].add(create_refresh_job(after.id, tx.tenant))
         return after
 
     async def _revert(
