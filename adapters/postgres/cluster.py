@@ -236,6 +236,8 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
         await connection.fetch_rows(
             "distribute_anchor_table" if name == ANCHOR_TABLE else "distribute_table", name=name, shards=shards
         )
+    for name, fault in await connection.fetch_rows("grant_views"):
+        raise ClusterError(f"The views could not be granted on {name}: {fault}")
     for (name,) in await connection.fetch_rows("list_tables_with_local_rows"):
         report(f"{name}: copy on the coordinator dropped")
         await connection.fetch_rows("truncate_local_copy", name=name)
