@@ -38,6 +38,7 @@ REFERENCE_TABLES = (
     "sso_connections",
     "sso_domains",
     "sso_subjects",
+    "agreements",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 
