@@ -22,6 +22,7 @@ from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import load_connectors
+from adapters.postgres.agreements import PostgresAgreementRegistry
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.jobs import PostgresDispatch
@@ -62,6 +63,8 @@ from adapters.webauthn import WebauthnCeremonies
 from adapters.zxcvbn import ZxcvbnEstimator
 from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
+from domain.agreements.ports import AgreementRegistry
+from domain.agreements.usecases.publishing import AgreementPublisher
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
 from domain.exports.ports import ExportUpkeep
@@ -132,6 +135,8 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
     """
     hosts, base_url = settings.allow_private_hosts, settings.base_url
     factory_by_type: dict[Any, Callable[..., Any]] = {
+        AgreementPublisher: partial(AgreementPublisher, base_url=base_url),
+        AgreementRegistry: PostgresAgreementRegistry,
         AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
         PasskeyCeremonies: partial(WebauthnCeremonies, base_url),
         Codec: JsonCodec,

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import psycopg
 
+from adapters.postgres.agreements import PostgresAgreementStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
 from adapters.postgres.errors import StaleRoute, translate_errors
@@ -143,6 +144,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresSsoStore,
     PostgresLicenceStore,
     PostgresPublicationStore,
+    PostgresAgreementStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 

@@ -41,6 +41,7 @@ NOUNS = {
     "mrg": "a merge",
     "aud": "an audit entry",
     "acc": "an agreement acceptance",
+    "agr": "a version of an agreement",
     "cnv": "a conversation",
     "dlv": "a webhook delivery",
     "pub": "a publication run",

@@ -26,5 +26,6 @@ _MODULES = (  # to add an area, add its module
     "orgs",
     "platform",
     "agents",
+    "agreements",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

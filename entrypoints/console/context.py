@@ -73,6 +73,7 @@ class ConsolePage:
         scope: The scope that the person's role must include.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
+        organisation_kind: The kind of organisation that has the page, `retailer` or `vendor`; None for both.
         audience: Who can see the page: a `member` of an organisation, any signed-in `person`, or `anybody`.
         max_bytes: The maximum size of a form in bytes, including files.
         error_view: The view that shows the form again after `view` raised an error, which the context contains as `refused`.
@@ -84,6 +85,7 @@ class ConsolePage:
     scope: str | None = None
     section: str | None = None
     title: str | None = None
+    organisation_kind: str | None = None
     audience: Literal["member", "person", "anybody"] = "member"
     max_bytes: int = MAX_FORM_BYTES
     error_view: View | None = None
@@ -416,6 +418,10 @@ class PageContext:
         is_member = self.signed_in is not None and self.signed_in.principal is not None
         return scope is None or (is_member and scope in self.principal.scopes)
 
+    def has_page(self, page: ConsolePage) -> bool:
+        """Return whether the person's organisation is of the kind that the page is for."""
+        return page.organisation_kind is None or page.organisation_kind == self.principal.organisation.kind
+
     def require_scope(self, scope: str | None) -> None:
         """Raise PermissionDenied unless the person's role includes the scope."""
         if not self.may(scope):
@@ -494,7 +500,7 @@ class PageContext:
         """
         items_by_section: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
         for page in self.console.pages:
-            if page.section and page.title and self.may(page.scope):
+            if page.section and page.title and self.may(page.scope) and self.has_page(page):
                 items_by_section[page.section].append((gettext(page.title), page.path_pattern, page is self.page))
         current_section = self.page and self.page.section
         return [(section, section == current_section, items) for section, items in items_by_section.items() if items]

@@ -22,10 +22,12 @@ from domain.kernel.json_values import to_json_value
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import AuditContext
 from domain.kernel.versions import Versions
+from domain.people.usecases.sessions import ClientInfo
 from domain.secrets.ports import Vault
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.checks import RequestState, read_preconditions
 from entrypoints.http.exchange import BODILESS_HEADERS, BODY_HEADERS, STREAM_HEADERS, HeaderList, Response
+from entrypoints.http.logs import read_user_agent
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import NotFoundMessages, ProblemResponses, is_valid_parameter
 from entrypoints.http.representations import build_representation_etag, compute_etag, contains_etag, should_compress
@@ -425,7 +427,8 @@ class OperationExecutor:
         return await handler(self._build_write_context(state, tx, versions[-1] if versions else None))
 
     def _build_write_context(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
-        return WriteContext(*self._build_context_arguments(state), tx.now, tx, version, state.command)
+        client = ClientInfo(state.address, read_user_agent(state.request.headers) or "")
+        return WriteContext(*self._build_context_arguments(state), tx.now, tx, version, state.command, client)
 
     def _build_context_arguments(self, state: RequestState) -> _SharedArguments:
         """Return the arguments that the contexts of all types of operations have in common, in order."""

@@ -6,7 +6,7 @@ import logging
 import re
 import sys
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 
@@ -231,6 +231,12 @@ redact_credentials = partial(_SECRET.sub, r"\1…")
 """Function that shortens credentials in a text to their prefix, because users put keys into URLs."""
 
 
+def read_user_agent(headers: Mapping[str, str]) -> str | None:
+    """Return the User-Agent header as it may be stored: shortened, and without credentials; None if it is missing."""
+    agent = headers.get("user-agent")
+    return redact_credentials(agent[:MAX_TEXT_CHARS]) if agent else None
+
+
 class RequestLogger:
     """Step that adds the request log entry of a completed request to the queue.
 
@@ -247,7 +253,7 @@ class RequestLogger:
         if caller is None or response.status == 401:
             return None
         headers = request.headers
-        key, agent = headers.get("idempotency-key"), headers.get("user-agent")
+        key = headers.get("idempotency-key")
         return self._queue.put(
             RequestLog(
                 id=state.request_id,
@@ -264,7 +270,7 @@ class RequestLogger:
                 api_version=state.version or caller.organisation.api_version or self._latest_version,
                 idempotency_key=redact_credentials(key[:MAX_TEXT_CHARS]) if key else None,
                 ip=state.address or None,
-                user_agent=redact_credentials(agent[:MAX_TEXT_CHARS]) if agent else None,
+                user_agent=read_user_agent(headers),
                 created_at=state.now,
             )
         )

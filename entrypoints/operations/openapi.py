@@ -338,7 +338,7 @@ def _build_operation(operation: Operation, schemas: ComponentSchemas) -> Json:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": schema.id_schema(operation.ids[name]) if name in operation.ids else schema.text(name),
+            "schema": operation.build_path_schema(name),
         }
         for name in operation.path_parameters
     ]

@@ -18,6 +18,8 @@ from domain.kernel import ids as kernel_ids
 from domain.kernel.errors import FeatureUnavailable, PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import RenderContext
+from domain.kernel.schema import id_schema, text
+from domain.people.usecases.sessions import ClientInfo
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.event_stream import EventStream
 from ports.unit_of_work import Tx
@@ -143,6 +145,9 @@ class WriteContext(ReadContext[S]):
     command: Any
     """The request body, decoded by the operation's `body`."""
 
+    client: ClientInfo
+    """The client's IP address and User-Agent header, as in the request log."""
+
 
 @dataclass(slots=True)
 class DetachedContext(RequestContext[S]):
@@ -221,6 +226,7 @@ class Operation:
         reply: JSON schema of the response body; None for a response without a body.
         rate: The rate class, one of RATES.
         caller_kind: The required kind of caller, one of CALLER_KINDS.
+        organisation_kind: The required kind of organisation, `retailer` or `vendor`; None for both.
         feature: The required plan feature.
         query: JSON schemas of the query parameters by name.
         status: HTTP status of a successful response.
@@ -242,7 +248,10 @@ class Operation:
     description: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
     """ID prefixes by path parameter. Prefixes that follow from the preceding path segment are added."""
+    path_schemas: Mapping[str, Schema] = field(default_factory=dict)
+    """JSON schemas of path parameters that are no IDs, by name."""
     caller_kind: str = "any"
+    organisation_kind: str | None = None
     feature: str | None = None
     body_feature: str | None = None
     """Plan feature that is required for some values of the body."""
@@ -286,6 +295,12 @@ class Operation:
     def path_parameters(self) -> tuple[str, ...]:
         """Names of the path parameters in order."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+    def build_path_schema(self, parameter: str) -> Schema:
+        """Return the JSON schema of a path parameter."""
+        if parameter in self.ids:
+            return id_schema(self.ids[parameter])
+        return self.path_schemas.get(parameter) or text(parameter)
 
     @cached_property
     def is_write(self) -> bool:
@@ -383,7 +398,7 @@ def check_caller(operation: Operation, caller: Principal) -> None:
     """Check that the caller may perform the operation.
 
     Raises:
-        PermissionDenied: The kind of caller is not permitted, or the credential lacks the scope.
+        PermissionDenied: The kind of caller or organisation is not permitted, or the credential lacks the scope.
         FeatureUnavailable: The organisation's plan lacks the feature.
     """
     kind, is_person = operation.caller_kind, caller.is_personal_token or caller.is_console_session
@@ -398,6 +413,10 @@ def check_caller(operation: Operation, caller: Principal) -> None:
         raise PermissionDenied(_SENTENCE_BY_CALLER_KIND[kind])
     if operation.scope is not None and operation.scope not in caller.scopes:
         raise PermissionDenied(f"Your credential lacks the scope {operation.scope}. Use a key with this scope.")
+    if operation.organisation_kind not in (None, caller.organisation.kind):
+        raise PermissionDenied(
+            f"Only a {operation.organisation_kind} may do this. Your organisation is a {caller.organisation.kind}."
+        )
     if operation.feature is not None and operation.feature not in caller.organisation.plan.features:
         raise FeatureUnavailable(
             f"Your organisation's plan ({caller.organisation.plan.code}) does not include {operation.feature}. Ask the operator for a larger plan."

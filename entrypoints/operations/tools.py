@@ -97,7 +97,7 @@ def _build_tool_description(operation: Operation, settings: AgentToolSettings) -
 def _build_input_schema(operation: Operation) -> Json:
     """Return the schema of a tool's arguments: path and query parameters, body, and values of request headers."""
     parts: list[Mapping[str, Any]] = [
-        {name: _build_id_schema(operation, name) for name in operation.path_parameters},
+        {name: _to_json_schema(operation.build_path_schema(name)) for name in operation.path_parameters},
         {name: _to_json_schema(argument_schema) for name, argument_schema in list_query_parameters(operation).items()},
         {BODY: _to_json_schema(operation.body.schema)} if operation.body is not None else {},
         _build_header_schemas(operation),
@@ -111,11 +111,6 @@ def _build_input_schema(operation: Operation) -> Json:
     required += [IF_MATCH] if operation.requires_if_match else []
     result = {name: argument_schema for part in parts for name, argument_schema in part.items()}
     return {"type": "object", "properties": result, "required": required, "additionalProperties": False}
-
-
-def _build_id_schema(operation: Operation, parameter: str) -> Json:
-    prefix = operation.ids.get(parameter)
-    return schema.id_schema(prefix) if prefix else schema.text(parameter)
 
 
 def _build_header_schemas(operation: Operation) -> Json:

@@ -26,11 +26,9 @@ def format_json(value: Any) -> str:
 
 
 def list_example_values(operation: Operation) -> dict[str, str]:
-    """Return example values of an operation's path parameters by name: an ID, or for other parameters the name."""
-    ids = operation.ids
+    """Return example values of an operation's path parameters by name."""
     return {
-        name: str(schema.build_example(schema.id_schema(ids[name]))) if name in ids else name
-        for name in operation.path_parameters
+        name: str(schema.build_example(dict(operation.build_path_schema(name)))) for name in operation.path_parameters
     }
 
 

@@ -20,6 +20,7 @@ CALLER_DESCRIPTIONS = {
 }
 """Descriptions of who can call an operation, by kind of caller."""
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
+_DOCUMENT_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 BOUNDS = (
     ("minimum", "at least {}"),
@@ -44,6 +45,15 @@ def render_inline(text: str) -> str:
 def render_paragraphs(text: str) -> str:
     """Render Markdown as HTML paragraphs."""
     return str(_MARKDOWN.render(text))
+
+
+def render_document(text: str) -> str:
+    """Render Markdown that is not from this project as HTML: raw HTML is escaped, images are links, headings start at level 2."""
+    tokens = _DOCUMENT_MARKDOWN.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+    return str(_DOCUMENT_MARKDOWN.renderer.render(tokens, _DOCUMENT_MARKDOWN.options, {}))
 
 
 def describe_type(schema: Schema) -> str:

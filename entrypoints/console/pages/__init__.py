@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.console.context import ConsolePage
 from entrypoints.console.pages import (
     account,
+    agreements,
     audit,
     catalogue,
     consent,
@@ -40,6 +41,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *organisation.member_pages,
     *sso_settings.pages,
     *audit.pages,
+    *agreements.pages,
     *organisation.pages,
     *account.pages,
     *sign_in.pages,

@@ -1,0 +1,1 @@
+"""Agreements between the service and organisations: published versions, acceptances, and the standing of an organisation."""
