@@ -22,6 +22,7 @@ from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import load_connectors
+from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.jobs import PostgresDispatch
@@ -64,6 +65,7 @@ from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.demand.ports import DemandUpkeep
 from domain.exports.ports import ExportUpkeep
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
@@ -197,6 +199,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         TokenStore: PostgresTokenStore,
         UnitOfWork: PostgresUnitOfWork,
         UsageUpkeep: PostgresUsageMaintenance,
+        DemandUpkeep: PostgresDemandUpkeep,
         Vault: AesGcmVault,
         WebClient: HttpWeb,
         Workload: PostgresWorkload,

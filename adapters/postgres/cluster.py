@@ -38,6 +38,7 @@ REFERENCE_TABLES = (
     "sso_connections",
     "sso_domains",
     "sso_subjects",
+    "demand_queries",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 

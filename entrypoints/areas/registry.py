@@ -25,5 +25,7 @@ _MODULES = (  # to add an area, add its module
     "orgs",
     "platform",
     "agents",
+    "demand",
+    "vendor_stats",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

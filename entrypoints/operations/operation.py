@@ -221,6 +221,7 @@ class Operation:
         reply: JSON schema of the response body; None for a response without a body.
         rate: The rate class, one of RATES.
         caller_kind: The required kind of caller, one of CALLER_KINDS.
+        organisation_kind: The required kind of organisation, `retailer` or `vendor`; None for both.
         feature: The required plan feature.
         query: JSON schemas of the query parameters by name.
         status: HTTP status of a successful response.
@@ -243,6 +244,7 @@ class Operation:
     ids: Mapping[str, str] = field(default_factory=dict)
     """ID prefixes by path parameter. Prefixes that follow from the preceding path segment are added."""
     caller_kind: str = "any"
+    organisation_kind: str | None = None
     feature: str | None = None
     body_feature: str | None = None
     """Plan feature that is required for some values of the body."""
@@ -383,7 +385,7 @@ def check_caller(operation: Operation, caller: Principal) -> None:
     """Check that the caller may perform the operation.
 
     Raises:
-        PermissionDenied: The kind of caller is not permitted, or the credential lacks the scope.
+        PermissionDenied: The kind of caller or organisation is not permitted, or the credential lacks the scope.
         FeatureUnavailable: The organisation's plan lacks the feature.
     """
     kind, is_person = operation.caller_kind, caller.is_personal_token or caller.is_console_session
@@ -398,6 +400,10 @@ def check_caller(operation: Operation, caller: Principal) -> None:
         raise PermissionDenied(_SENTENCE_BY_CALLER_KIND[kind])
     if operation.scope is not None and operation.scope not in caller.scopes:
         raise PermissionDenied(f"Your credential lacks the scope {operation.scope}. Use a key with this scope.")
+    if operation.organisation_kind not in (None, caller.organisation.kind):
+        raise PermissionDenied(
+            f"Only a {operation.organisation_kind} may do this. Your organisation is a {caller.organisation.kind}."
+        )
     if operation.feature is not None and operation.feature not in caller.organisation.plan.features:
         raise FeatureUnavailable(
             f"Your organisation's plan ({caller.organisation.plan.code}) does not include {operation.feature}. Ask the operator for a larger plan."
