@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.api_json.resource import Body, JsonResource
-from domain.demand.model import MAX_SIGNALS, PERIODS, PRODUCT_SIGNAL_TYPES, DemandReceipt, Signal, SignalType
+from domain.demand.model import MAX_SIGNALS, PERIODS, PRODUCT_SIGNAL_TYPES, DemandReceipt, DemandSignal, SignalType
 from domain.demand.statistics import ProductAmounts, VendorSeries, VendorStats
 from domain.kernel.resource import computed, optional
 from domain.kernel.schema import (
@@ -163,8 +163,8 @@ SERIES: Final = JsonResource[VendorSeries](
 )
 
 
-def build_signal(index: int, value: Mapping[str, Any]) -> Signal:
+def build_signal(index: int, value: Mapping[str, Any]) -> DemandSignal:
     """Return the signal at the position `index`, whose JSON conforms to SIGNAL."""
     names = ("id", "product", "variant", "query")
     parts = {name: value.get(name) for name in names}
-    return Signal(index, SignalType(value["type"]), parse_time(value["occurred_at"]), **parts)
+    return DemandSignal(index, SignalType(value["type"]), parse_time(value["occurred_at"]), **parts)

@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
 
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import encode_rows, encode_texts
@@ -25,8 +24,8 @@ from domain.kernel import retention
 SQL = load_statements("demand")
 
 
-def _compute_hash(signal_id: str) -> UUID:
-    return UUID(bytes=blake2b(signal_id.encode(), digest_size=16).digest())
+def _compute_hash(signal_id: str) -> bytes:
+    return blake2b(signal_id.encode(), digest_size=16).digest()
 
 
 class PostgresDemandStore(TenantStore, DemandStore):
@@ -41,9 +40,11 @@ class PostgresDemandStore(TenantStore, DemandStore):
 
     async def add_signal_ids(self, signal_ids: Collection[str]) -> Collection[str]:
         id_by_hash = {_compute_hash(id): id for id in signal_ids}
-        since = self._session.now - retention.SIGNAL_IDS
-        rows = await self._fetch_rows("add_signal_ids", hashes=encode_texts(map(str, id_by_hash)), since=since)
-        return [id_by_hash[hash] for (hash,) in rows]
+        expires_at = self._session.now + retention.SIGNAL_IDS
+        rows = await self._fetch_rows(
+            "add_signal_ids", hashes=encode_texts(map(bytes.hex, id_by_hash)), expires_at=expires_at
+        )
+        return [id_by_hash[bytes(hash)] for (hash,) in rows]
 
     async def add_counts(self, counts: Sequence[SignalCount]) -> None:
         rows = (
@@ -116,7 +117,7 @@ class PostgresDemandUpkeep(CoordinatorStore, DemandUpkeep):
         await self._delete("list_orgs_of_day", "remove_signals", **_build_day_params(day))
 
     async def delete_expired(self, now: datetime) -> None:
-        await self._delete("list_orgs_with_old_ids", "delete_ids", before=now - retention.SIGNAL_IDS)
+        await self._delete("list_orgs_with_old_ids", "delete_ids", before=now)
         before = (now - retention.DEMAND_CELLS).date()
         await self._delete("list_orgs_with_old_cells", "delete_cells", before=before)
         await self._run_as_owner("delete_query_cells", before=before)

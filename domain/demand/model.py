@@ -39,7 +39,7 @@ PRODUCT_SIGNAL_TYPES = tuple(kind for kind in SignalType if kind is not SignalTy
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class DemandSignal:
     """Signal of demand for a product, or a search without results.
 
     Attributes:

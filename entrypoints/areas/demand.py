@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from adapters.api_json import demand as wire
-from domain.demand.model import Signal, SignalRejection
+from domain.demand.model import DemandSignal, SignalRejection
 from domain.demand.ports import DemandUpkeep
 from domain.demand.usecases.release import DemandReleaser
 from domain.demand.usecases.signals import DemandService
@@ -17,7 +17,7 @@ from ports.unit_of_work import UnitOfWork
 _VALIDATOR: Final = Validator(wire.SIGNAL)
 
 
-def validate_signals(values: Sequence[object]) -> tuple[list[Signal], list[SignalRejection]]:
+def validate_signals(values: Sequence[object]) -> tuple[list[DemandSignal], list[SignalRejection]]:
     """Return the well-formed signals, and a rejection with the first error of each other one."""
     signals, rejected = [], []
     for index, value in enumerate(values):

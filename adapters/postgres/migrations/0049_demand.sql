@@ -4,11 +4,12 @@
 CREATE TABLE demand_signal_ids (
     org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
-    id uuid NOT NULL,
+    id bytea NOT NULL,
     seen_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
     PRIMARY KEY (org, livemode, id)
 );
-CREATE INDEX demand_signal_ids_seen ON demand_signal_ids (seen_at);
+CREATE INDEX demand_signal_ids_expires ON demand_signal_ids (expires_at);
 SELECT protect_tenant_table('demand_signal_ids');
 
 -- An organisation's signals by hour, until their day is released. `subject` is a product of `vendor`, or the query of a search miss, which

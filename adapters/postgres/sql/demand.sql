@@ -8,9 +8,10 @@ SELECT id FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND id =
 SELECT id, org FROM published_products WHERE livemode = %(livemode)s AND id = ANY(%(product_ids)s) AND org <> %(org)s
 
 -- add_signal_ids --
-INSERT INTO demand_signal_ids AS s (org, livemode, id, seen_at)
-SELECT %(org)s, %(livemode)s, id::uuid, %(now)s FROM jsonb_array_elements_text(%(hashes)s) AS id ORDER BY 3
-ON CONFLICT (org, livemode, id) DO UPDATE SET seen_at = excluded.seen_at WHERE s.seen_at <= %(since)s
+INSERT INTO demand_signal_ids AS s (org, livemode, id, seen_at, expires_at)
+SELECT %(org)s, %(livemode)s, decode(hash, 'hex'), %(now)s, %(expires_at)s FROM jsonb_array_elements_text(%(hashes)s) AS hash ORDER BY 3
+ON CONFLICT (org, livemode, id) DO UPDATE SET seen_at = excluded.seen_at, expires_at = excluded.expires_at
+WHERE s.expires_at <= excluded.seen_at
 RETURNING id
 
 -- add_counts --
@@ -25,6 +26,7 @@ SELECT %(org)s, %(livemode)s, subject, %(day)s, type, amount, organisations
 FROM jsonb_to_recordset(%(rows)s) AS r (subject text, type text, amount bigint, organisations integer)
 WHERE EXISTS (SELECT FROM organisations AS o WHERE o.id = %(org)s)
     AND NOT EXISTS (SELECT FROM demand_cells AS c WHERE c.org = %(org)s AND c.livemode = %(livemode)s AND c.day = %(day)s)
+ON CONFLICT (org, livemode, product, day, type) DO NOTHING
 
 -- sum_by_type --
 SELECT type, coalesce(sum(amount), 0)::bigint, max(organisations), bool_or(amount IS NULL) FROM demand_cells
@@ -59,7 +61,7 @@ WHERE livemode = %(livemode)s AND day BETWEEN %(since)s AND %(until)s AND query 
 GROUP BY query ORDER BY amount DESC, query LIMIT %(limit)s
 
 -- list_days --
-SELECT DISTINCT vendor, livemode, (hour AT TIME ZONE 'UTC')::date FROM here.demand_hours WHERE hour < %(before)s
+SELECT DISTINCT vendor, livemode, (hour AT TIME ZONE 'UTC')::date FROM here.demand_hours AS h WHERE hour < %(before)s
 
 -- summarise_subjects --
 SELECT subject, count(*), sum(amount)::bigint, max(amount)::bigint, coalesce((array_agg(amount ORDER BY amount DESC))[2], 0)::bigint
@@ -87,7 +89,7 @@ WHERE NOT EXISTS (SELECT FROM demand_queries AS q WHERE q.livemode = %(livemode)
 ON CONFLICT (livemode, day, query) DO NOTHING
 
 -- list_orgs_of_day --
-SELECT DISTINCT org FROM here.demand_hours
+SELECT DISTINCT org FROM here.demand_hours AS h
 WHERE hour >= %(start)s AND hour < %(end)s AND vendor = %(vendor)s AND livemode = %(livemode)s
 
 -- remove_signals --
@@ -95,13 +97,13 @@ DELETE FROM demand_hours
 WHERE org = ANY(%(orgs)s) AND hour >= %(start)s AND hour < %(end)s AND vendor = %(vendor)s AND livemode = %(livemode)s
 
 -- list_orgs_with_old_ids --
-SELECT DISTINCT org FROM here.demand_signal_ids WHERE seen_at <= %(before)s
+SELECT DISTINCT org FROM here.demand_signal_ids AS h WHERE expires_at <= %(before)s
 
 -- delete_ids --
-DELETE FROM demand_signal_ids WHERE org = ANY(%(orgs)s) AND seen_at <= %(before)s
+DELETE FROM demand_signal_ids WHERE org = ANY(%(orgs)s) AND expires_at <= %(before)s
 
 -- list_orgs_with_old_cells --
-SELECT DISTINCT org FROM here.demand_cells WHERE day < %(before)s
+SELECT DISTINCT org FROM here.demand_cells AS h WHERE day < %(before)s
 
 -- delete_cells --
 DELETE FROM demand_cells WHERE org = ANY(%(orgs)s) AND day < %(before)s

@@ -9,7 +9,7 @@ from domain.demand.model import (
     MAX_CLOCK_DIFFERENCE,
     NETWORK,
     DemandReceipt,
-    Signal,
+    DemandSignal,
     SignalCount,
     SignalRejection,
     SignalType,
@@ -26,7 +26,7 @@ class DemandService:
     """Counting of an organisation's signals."""
 
     async def record(
-        self, tx: Tx, signals: Sequence[Signal], rejected: Sequence[SignalRejection], *, is_vendor: bool
+        self, tx: Tx, signals: Sequence[DemandSignal], rejected: Sequence[SignalRejection], *, is_vendor: bool
     ) -> DemandReceipt:
         """Count signals by hour, and return the receipt.
 
@@ -64,14 +64,14 @@ class DemandService:
         await store.add_counts(_count_by_hour(new, vendor_by_product, tx.now, counts_misses=not is_vendor))
         return DemandReceipt(len(new), len(known) - len(new), sorted(faults, key=lambda fault: fault.index))
 
-    async def _select_new(self, store: DemandStore, signals: Sequence[Signal]) -> list[Signal]:
+    async def _select_new(self, store: DemandStore, signals: Sequence[DemandSignal]) -> list[DemandSignal]:
         """Return the signals without an ID, and the first one with each ID that was not sent in the last 24 hours."""
         first_by_id = {one.id: one for one in reversed(signals) if one.id is not None}
         new_ids = {*await store.add_signal_ids(sorted(filter(None, first_by_id)))} if first_by_id else set()
         return [one for one in signals if one.id is None or (one.id in new_ids and first_by_id[one.id] is one)]
 
 
-def _find_fault(signal: Signal, now: datetime) -> SignalRejection | None:
+def _find_fault(signal: DemandSignal, now: datetime) -> SignalRejection | None:
     """Return the reason why a well-formed signal is not accepted, or None."""
     if not now - MAX_AGE <= signal.occurred_at <= now + MAX_CLOCK_DIFFERENCE:
         detail = f"occurred_at: Must be within the last {MAX_AGE.days} days and not in the future."
@@ -90,7 +90,7 @@ def _find_fault(signal: Signal, now: datetime) -> SignalRejection | None:
     return None
 
 
-def _describe_unknown(signal: Signal) -> SignalRejection:
+def _describe_unknown(signal: DemandSignal) -> SignalRejection:
     if signal.product:
         detail = "product: This product does not exist, or you cannot see it. Check the ID."
     else:
@@ -99,7 +99,7 @@ def _describe_unknown(signal: Signal) -> SignalRejection:
 
 
 def _count_by_hour(
-    signals: Sequence[Signal], vendor_by_product: Mapping[str, str], now: datetime, *, counts_misses: bool
+    signals: Sequence[DemandSignal], vendor_by_product: Mapping[str, str], now: datetime, *, counts_misses: bool
 ) -> list[SignalCount]:
     """Return the numbers of signals by hour, vendor, subject and type, in a fixed order, to avoid deadlocks.
 
