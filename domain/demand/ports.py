@@ -21,8 +21,8 @@ class DemandStore(Protocol):
         """Return those of the variants that are in the organisation's own catalogue."""
         ...
 
-    async def find_catalogues(self, product_ids: Collection[str]) -> Mapping[str, str]:
-        """Return the organisations that published these products, by product, without products of the organisation itself."""
+    async def find_catalogues(self, product_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Return the organisation that published each of the products that are published; None for this organisation itself."""
         ...
 
     async def add_signal_ids(self, signal_ids: Collection[str]) -> Collection[str]:

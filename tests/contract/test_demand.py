@@ -147,6 +147,9 @@ async def test_days_are_released_once_despite_crashes_and_late_signals(backend: 
     upkeep = CrashingUpkeep(backend.pool)
     await create_releaser(backend, upkeep).release_days()
     assert (await read_stats(backend, vendor)).totals["view"] == 10
+    late = SignalCount(count.hour, vendor.id, new_id("prod"), SignalType.VIEW, 1)
+    for shop in shops:
+        await add_counts(backend, shop, late)
     await add_counts(backend, shops[5], count)
     upkeep.is_crashing = False
     await asyncio.gather(*(create_releaser(backend, upkeep).release_days() for _ in range(3)))

@@ -5,7 +5,7 @@ SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND id =
 SELECT id FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(variant_ids)s)
 
 -- find_catalogues --
-SELECT id, org FROM published_products WHERE livemode = %(livemode)s AND id = ANY(%(product_ids)s) AND org <> %(org)s
+SELECT id, nullif(org, %(org)s) FROM published_products WHERE livemode = %(livemode)s AND id = ANY(%(product_ids)s)
 
 -- add_signal_ids --
 INSERT INTO demand_signal_ids AS s (org, livemode, id, seen_at, expires_at)

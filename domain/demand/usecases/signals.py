@@ -99,7 +99,7 @@ def _describe_unknown(signal: DemandSignal) -> SignalRejection:
 
 
 def _count_by_hour(
-    signals: Sequence[DemandSignal], vendor_by_product: Mapping[str, str], now: datetime, *, counts_misses: bool
+    signals: Sequence[DemandSignal], vendor_by_product: Mapping[str, str | None], now: datetime, *, counts_misses: bool
 ) -> list[SignalCount]:
     """Return the numbers of signals by hour, vendor, subject and type, in a fixed order, to avoid deadlocks.
 
