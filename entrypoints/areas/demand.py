@@ -1,7 +1,7 @@
 """Demand: POST /v1/demand, and the tick that releases statistics for vendors."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from adapters.api_json import demand as wire
 from domain.demand.model import DemandSignal, SignalRejection
@@ -17,16 +17,14 @@ from ports.unit_of_work import UnitOfWork
 _VALIDATOR: Final = Validator(wire.SIGNAL)
 
 
-def validate_signals(values: Sequence[object]) -> tuple[list[DemandSignal], list[SignalRejection]]:
+def validate_signals(values: Sequence[Any]) -> tuple[list[DemandSignal], list[SignalRejection]]:
     """Return the well-formed signals, and a rejection with the first error of each other one."""
     signals, rejected = [], []
     for index, value in enumerate(values):
-        if isinstance(value, dict) and not (errors := _VALIDATOR.find_field_errors(value)):
+        if (error := _VALIDATOR.find_first_error(value)) is None:
             signals.append(wire.build_signal(index, value))
-        elif isinstance(value, dict):
-            rejected.append(SignalRejection(index, errors[0].code, f"{errors[0].field}: {errors[0].detail}"))
         else:
-            rejected.append(SignalRejection(index, "invalid_type", "A signal must be an object."))
+            rejected.append(SignalRejection(index, error.code, f"{error.field}: {error.detail}"))
     return signals, rejected
 
 
