@@ -136,6 +136,7 @@ PRODUCT_STATS: Final = JsonResource[ProductAmounts](
     "vendor_product_stats",
     {
         "product": id_schema("prod"),
+        "title": optional(text("Oak sideboard Alva")),
         "totals": computed(
             _build_totals(PRODUCT_SIGNAL_TYPES),
             lambda row, _: {kind.value: getattr(row, kind) for kind in PRODUCT_SIGNAL_TYPES},

@@ -32,9 +32,10 @@ class DayAmount:
 
 @dataclass(frozen=True, slots=True)
 class ProductAmounts:
-    """Sums of the released cells of a product."""
+    """Sums of the released cells of a product; `title` is None for a product that no longer exists."""
 
     product: str
+    title: str | None
     view: int
     save: int
     quote: int

@@ -155,6 +155,8 @@ class Console:
         if matched_page.audience == "member" and page.person.principal is None:
             return page.render("errors/no_organisation.html", status=403)
         page.require_scope(matched_page.scope)
+        if not page.has_page(matched_page):
+            raise NotFound(gettext(_NO_PAGE))
         if not changes:
             return await matched_page.view(page)
         takes_files = matched_page.audience == "member" and matched_page.max_bytes > MAX_FORM_BYTES

@@ -71,6 +71,7 @@ class ConsolePage:
         view: Function that handles requests. Methods other than GET and HEAD require a valid CSRF token in the form.
         methods: The allowed HTTP methods.
         scope: The scope that the person's role must include.
+        organisation_kind: The kind of organisations that have the page, `retailer` or `vendor`; None for both.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
         audience: Who can see the page: a `member` of an organisation, any signed-in `person`, or `anybody`.
@@ -82,6 +83,7 @@ class ConsolePage:
     view: View
     methods: tuple[str, ...]
     scope: str | None = None
+    organisation_kind: str | None = None
     section: str | None = None
     title: str | None = None
     audience: Literal["member", "person", "anybody"] = "member"
@@ -426,6 +428,10 @@ class PageContext:
                 )
             )
 
+    def has_page(self, page: ConsolePage) -> bool:
+        """Return whether organisations of this kind have the page."""
+        return page.organisation_kind is None or page.organisation_kind == self.principal.organisation.kind
+
     async def take_token(self, bucket: RateLimitBucket) -> None:
         """Take a token from a rate limit's bucket. Raises RateLimited, with the seconds to wait, if the bucket is empty."""
         result = await self.dependencies[RateLimits].take_token(bucket)
@@ -494,7 +500,7 @@ class PageContext:
         """
         items_by_section: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
         for page in self.console.pages:
-            if page.section and page.title and self.may(page.scope):
+            if page.section and page.title and self.may(page.scope) and self.has_page(page):
                 items_by_section[page.section].append((gettext(page.title), page.path_pattern, page is self.page))
         current_section = self.page and self.page.section
         return [(section, section == current_section, items) for section, items in items_by_section.items() if items]

@@ -189,3 +189,28 @@ async def test_queries_are_validated(application: ApplicationHarness) -> None:
     refused = await vendor.get("/v1/vendor/stats/series?metric=clicks&interval=hour&period=1d")
     names = {field for field, _ in refused.faults}
     assert refused.status == 400 and names == {"query.metric", "query.interval", "query.period"}
+
+
+async def test_the_console_shows_demand_to_vendors(application: ApplicationHarness) -> None:
+    _, product = await create_vendor(application)
+    browser = await application.open_browser("Oak Mill", "viewer")
+    empty = await browser.get("/console/demand")
+    assert empty.status == 200 and "No numbers in this period" in empty.text
+    for shop in await create_shops(application, 5):
+        await send(shop, build_view(product), build_view(product), MISS | {"query": "<b>oak</b>"})
+    await send(await application.create_client("Shop 0"), build_view(product) | {"type": "order"})
+    await release(application)
+    page = await browser.get("/console/demand?period=7d")
+    assert page.status == 200 and "At least 5 organisations" in page.text and product in page.text
+    assert "&lt;b&gt;oak&lt;/b&gt;" in page.text and "fewer than five organisations sent them on a day" in page.text
+    assert (await browser.get("/console/demand?period=1d&cursor=x")).status == 400
+
+
+async def test_the_console_of_retailers_has_no_demand_page(application: ApplicationHarness) -> None:
+    await create_vendor(application)
+    retailer, vendor = await application.open_browser(), await application.open_browser("Oak Mill")
+    assert (await retailer.get("/console/demand")).status == 404
+    assert "/console/demand" not in (await retailer.get("/console/catalogue")).text
+    assert "/console/demand" in (await vendor.get("/console/catalogue")).text
+    billing = await application.open_browser("Oak Mill", "billing")
+    assert (await billing.get("/console/demand")).status == 403

@@ -46,7 +46,10 @@ WHERE livemode = %(livemode)s AND day BETWEEN %(since)s AND %(until)s AND amount
 GROUP BY day ORDER BY day
 
 -- page_products --
-SELECT product, coalesce(sum(amount) FILTER (WHERE type = 'view'), 0)::bigint,
+SELECT product, (
+        SELECT convert_from(p.data, 'UTF8')::json ->> 'title' FROM products AS p
+        WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = product
+    ), coalesce(sum(amount) FILTER (WHERE type = 'view'), 0)::bigint,
     coalesce(sum(amount) FILTER (WHERE type = 'save'), 0)::bigint, coalesce(sum(amount) FILTER (WHERE type = 'quote'), 0)::bigint,
     coalesce(sum(amount) FILTER (WHERE type = 'cart'), 0)::bigint, coalesce(sum(amount) FILTER (WHERE type = 'order'), 0)::bigint
 FROM demand_cells
