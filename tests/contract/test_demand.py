@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from adapters.postgres.demand import PostgresDemandUpkeep
+from adapters.postgres.erasure import PostgresErasure
 from domain.demand.model import NETWORK, PERIODS, DemandDay, SignalCount, SignalType, find_release_bound
 from domain.demand.ports import DemandStore, VendorStatsStore
 from domain.demand.statistics import VendorStats
@@ -234,7 +235,7 @@ class DemandHistory:
         if value:
             self.answers.append((name, form, value))
 
-    async def ask_everything(self) -> None:
+    async def collect_answers(self) -> None:
         """Add every answer that a vendor can get today."""
         until = find_release_bound(self.backend.now()) - timedelta(days=1)
         async with self.backend.uow.begin_reading(Tenant(self.vendor.id, True)) as tx:
@@ -272,10 +273,10 @@ async def test_no_combination_of_answers_is_about_fewer_than_five_organisations(
         await history.add_day({vendor.id: products, NETWORK: ["oak", "sofa", "rug"]})
         await backend.pass_time(timedelta(days=1))
         await releaser.release_days()
-        await history.ask_everything()
+        await history.collect_answers()
     await backend.pass_time(timedelta(days=1))
     await releaser.release_days()
-    await history.ask_everything()
+    await history.collect_answers()
     forms = list({tuple(sorted(form.items())): form for _, form, _ in history.answers}.values())
     assert len(forms) > 60 and len({kind for _, kind, _ in history.cells}) == 3
     for first in forms:
@@ -286,3 +287,19 @@ async def test_no_combination_of_answers_is_about_fewer_than_five_organisations(
                     combined[atom] += factor * value
                 assert len({atom[0] for atom, value in combined.items() if value}) not in range(1, 5)
     assert find_disclosed(forms, shops, 4) == []
+
+
+@pytest.mark.settable_clock
+async def test_erasure_deletes_unreleased_signals_of_and_about_an_organisation(backend: Backend) -> None:
+    vendor, other = await backend.organisation(kind="vendor"), await backend.organisation(kind="vendor")
+    shops = [(await backend.organisation()).id for _ in range(5)]
+    for shop in shops:
+        for one in (vendor, other):
+            await add_counts(backend, shop, count_signals(backend, one, new_id("prod"), 2))
+    erasure = PostgresErasure(backend.pool)
+    assert (await erasure.delete_data(vendor.id))["demand_hours"] == 5
+    assert (await erasure.delete_data(shops[0]))["demand_hours"] == 1
+    await close_day(backend)
+    await create_releaser(backend).release_days()
+    stats = await read_stats(backend, other)
+    assert (stats.totals["view"], stats.suppressed) == (0, True), "four organisations are left"
