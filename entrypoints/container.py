@@ -23,6 +23,7 @@ from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
+from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.jobs import PostgresDispatch
@@ -67,6 +68,7 @@ from domain.agreements.ports import AgreementRegistry
 from domain.agreements.usecases.publishing import AgreementPublisher
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.demand.ports import DemandUpkeep
 from domain.exports.ports import ExportUpkeep
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
@@ -202,6 +204,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         TokenStore: PostgresTokenStore,
         UnitOfWork: PostgresUnitOfWork,
         UsageUpkeep: PostgresUsageMaintenance,
+        DemandUpkeep: PostgresDemandUpkeep,
         Vault: AesGcmVault,
         WebClient: HttpWeb,
         Workload: PostgresWorkload,

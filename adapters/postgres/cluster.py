@@ -45,6 +45,7 @@ REFERENCE_TABLES = (
     "sso_domains",
     "sso_subjects",
     "agreements",
+    "demand_queries",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 

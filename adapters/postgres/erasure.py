@@ -36,11 +36,16 @@ _CREDENTIALS = (
     "sso_domains",
     "sso_subjects",
 )
-_REFERRING_COLUMN_BY_TABLE = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
+_REFERRING_COLUMN_BY_TABLE = {
+    "events": "owner",
+    "network_checkpoints": "owner",
+    "licences": "holder",
+    "demand_hours": "vendor",
+}
 """Columns that refer to the erased organisation in other organisations' rows, by table.
 
-The rows are copies of the erased organisation's published events, checkpoints of the copying, and licences that were
-granted to the erased organisation.
+The rows are copies of the erased organisation's published events, checkpoints of the copying, licences that were granted to
+the erased organisation, and signals about the erased organisation's products.
 """
 _SIGN_IN_TABLES = ("oauth_families", "oauth_codes", "oauth_devices")
 

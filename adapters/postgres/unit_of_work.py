@@ -10,6 +10,7 @@ import psycopg
 from adapters.postgres.agreements import PostgresAgreementStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
+from adapters.postgres.demand import PostgresDemandStore, PostgresVendorStatsStore
 from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
@@ -145,6 +146,8 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresLicenceStore,
     PostgresPublicationStore,
     PostgresAgreementStore,
+    PostgresDemandStore,
+    PostgresVendorStatsStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 

@@ -27,5 +27,7 @@ _MODULES = (  # to add an area, add its module
     "platform",
     "agents",
     "agreements",
+    "demand",
+    "vendor_stats",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

@@ -71,6 +71,7 @@ class ConsolePage:
         view: Function that handles requests. Methods other than GET and HEAD require a valid CSRF token in the form.
         methods: The allowed HTTP methods.
         scope: The scope that the person's role must include.
+        organisation_kind: The kind of organisations that have the page, `retailer` or `vendor`; None for both.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
         organisation_kind: The kind of organisation that has the page, `retailer` or `vendor`; None for both.
@@ -83,6 +84,7 @@ class ConsolePage:
     view: View
     methods: tuple[str, ...]
     scope: str | None = None
+    organisation_kind: str | None = None
     section: str | None = None
     title: str | None = None
     organisation_kind: str | None = None
@@ -431,6 +433,10 @@ class PageContext:
                     scope=scope,
                 )
             )
+
+    def has_page(self, page: ConsolePage) -> bool:
+        """Return whether organisations of this kind have the page."""
+        return page.organisation_kind is None or page.organisation_kind == self.principal.organisation.kind
 
     async def take_token(self, bucket: RateLimitBucket) -> None:
         """Take a token from a rate limit's bucket. Raises RateLimited, with the seconds to wait, if the bucket is empty."""

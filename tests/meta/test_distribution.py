@@ -66,6 +66,15 @@ SCATTERS: Final[Mapping[str, str]] = {
     "platform.find_tenant_of_source": "the operator asks whose a source is",
     "platform.read_tenant_metrics": "what the operator is alerted about",
     "usage.find_unaggregated": "the scheduler folds what tenants have counted",
+    "demand.list_days": "the scheduler serves every vendor; each is named",
+    "demand.summarise_subjects": "sums over all organisations, which the rule for cells checks",
+    "demand.summarise_rest": "sums over all organisations, which the rule for cells checks",
+    "demand.list_orgs_of_day": "the scheduler serves every organisation; each is named",
+    "demand.remove_signals": "the end of a vendor's day; each organisation is named",
+    "demand.list_orgs_with_old_ids": "upkeep by age alone",
+    "demand.delete_ids": "upkeep by age alone; each organisation is named",
+    "demand.list_orgs_with_old_cells": "upkeep by age alone",
+    "demand.delete_cells": "upkeep by age alone; each organisation is named",
     "usage.list_resumable": "the scheduler lets go what a month or plan held back",
 }
 """Statements that deliberately span organisations, each with the reason. Those that read `here.` are run on every node, of what it holds."""

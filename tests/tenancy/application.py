@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,14 @@ from tests.support.postgres import database
 CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", is_reversible=True)
 UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
+SIGNAL = {
+    "id": "one",
+    "type": "search_miss",
+    "query": "oak",
+    "occurred_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+}
 BODIES: dict[str, Any] = {
+    "demand.create": {"signals": [SIGNAL]},
     "runs.push": {"records": [RECORD]},
     "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.category_by_id()))}]},
     "sources.create": {"name": "Pushed", "kind": "push"},
@@ -77,11 +85,11 @@ class ServedApplication:
     dependencies: Dependencies
 
     async def create_organisation(self, plan: str = "max") -> Organisation:
-        """Create an organisation."""
+        """Create an organisation, a vendor because some operations are only for vendors."""
         registry = self.dependencies[OrgRegistry]
         found = await registry.find_plan(plan)
         assert found is not None
-        made = builders.organisation(plan=found)
+        made = builders.organisation(plan=found, kind="vendor")
         await registry.create(made)
         return made
 

@@ -61,6 +61,15 @@ ACROSS = {
     "platform.find_tenant_of_source": "whose a source is, asked by its operator",
     "platform.read_tenant_metrics": "what the operator is alerted about, over all organisations",
     "sources.list_due": "the scheduler serves every organisation's sources",
+    "demand.list_days": "the scheduler serves every vendor; each is named",
+    "demand.summarise_subjects": "sums over all organisations, which the rule for cells checks",
+    "demand.summarise_rest": "sums over all organisations, which the rule for cells checks",
+    "demand.list_orgs_of_day": "the scheduler serves every organisation; each is named",
+    "demand.remove_signals": "the end of a vendor's day; each organisation is named",
+    "demand.list_orgs_with_old_ids": "upkeep by age alone",
+    "demand.delete_ids": "upkeep by age alone; each organisation is named, in both modes",
+    "demand.list_orgs_with_old_cells": "upkeep by age alone",
+    "demand.delete_cells": "upkeep by age alone; each organisation is named, in both modes",
     "sources.find_next_due": "the scheduler serves every organisation's sources",
 }
 ACROSS_IN_CODE = {
