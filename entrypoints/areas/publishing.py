@@ -6,6 +6,7 @@ from adapters.api_json import publishing as wire
 from adapters.api_json.products import VISIBILITY
 from domain.jobs.usecases.lane_processor import Handler
 from domain.kernel.schema import text
+from domain.orgs.model import VENDOR
 from domain.publishing.model import (
     ASSESS_CATALOGUE,
     EXECUTE_PUBLICATION,
@@ -110,6 +111,7 @@ AREA = Area(
             "requires. Completeness is assessed after runs and publications.",
             handler=read_catalogue,
             scope="catalogue:read",
+            organisation_kind=VENDOR,
             reply=wire.VENDOR_CATALOGUE.schema,
         ),
         Read(
@@ -119,6 +121,7 @@ AREA = Area(
             description="Returns the stored images that products use, newest first.",
             handler=list_images,
             scope="catalogue:read",
+            organisation_kind=VENDOR,
             reply=wire.CATALOGUE_IMAGE.list_schema,
             paging="both",
             no_dataset_reason="The products of the export have the same images.",
@@ -127,8 +130,13 @@ AREA = Area(
             "List publication runs",
             "Returns the runs that published or withdrew products, newest first.",
             no_dataset_reason="The audit log of the export has the runs.",
+            organisation_kind=VENDOR,
         ),
-        RUNS.read("Read a publication run", "Returns the progress and the result of a publication run."),
+        RUNS.read(
+            "Read a publication run",
+            "Returns the progress and the result of a publication run.",
+            organisation_kind=VENDOR,
+        ),
         Write(
             id="publishing.publish",
             method="POST",
@@ -141,6 +149,7 @@ AREA = Area(
             "until they are published. Returns 409 while another run is open.",
             handler=publish,
             scope="catalogue:write",
+            organisation_kind=VENDOR,
             body=wire.PUBLICATION_REQUEST,
             reply=wire.PUBLICATION_RUN.schema,
             preview={"publication": wire.PUBLICATION_PREVIEW},
@@ -158,6 +167,7 @@ AREA = Area(
             "run is open.",
             handler=withdraw,
             scope="catalogue:write",
+            organisation_kind=VENDOR,
             body=wire.PUBLICATION_REQUEST,
             reply=wire.PUBLICATION_RUN.schema,
             status=202,
@@ -173,6 +183,7 @@ AREA = Area(
             "filters, a page can have fewer items than `limit` although more follow.",
             handler=list_variants,
             scope="catalogue:read",
+            organisation_kind=VENDOR,
             reply=wire.CATALOGUE_VARIANT.list_schema,
             paging="both",
             query=_VARIANT_FILTERS,
@@ -187,6 +198,7 @@ AREA = Area(
             "Returns 409 if the catalogue is not published, or if data of a product must not leave the organisation.",
             handler=set_visibility,
             scope="catalogue:write",
+            organisation_kind=VENDOR,
             body=wire.VISIBILITY_REQUEST,
             reply=wire.VISIBILITY_CHANGE.schema,
             errors=("conflict",),

@@ -87,7 +87,6 @@ class ConsolePage:
     organisation_kind: str | None = None
     section: str | None = None
     title: str | None = None
-    organisation_kind: str | None = None
     audience: Literal["member", "person", "anybody"] = "member"
     max_bytes: int = MAX_FORM_BYTES
     error_view: View | None = None
@@ -433,10 +432,6 @@ class PageContext:
                     scope=scope,
                 )
             )
-
-    def has_page(self, page: ConsolePage) -> bool:
-        """Return whether organisations of this kind have the page."""
-        return page.organisation_kind is None or page.organisation_kind == self.principal.organisation.kind
 
     async def take_token(self, bucket: RateLimitBucket) -> None:
         """Take a token from a rate limit's bucket. Raises RateLimited, with the seconds to wait, if the bucket is empty."""

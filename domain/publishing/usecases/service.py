@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from domain.agreements.model import AgreementKind, AgreementStanding
+from domain.agreements.usecases.service import AgreementService
 from domain.audit.model import AuditAct, Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
@@ -14,7 +16,7 @@ from domain.catalogue.ports import CatalogueStore, PublishedCopies
 from domain.catalogue.usecases.publication import change_visibility
 from domain.events.ports import EventLog
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import Conflict, PermissionDenied
+from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.ports import OrgStore
@@ -54,7 +56,7 @@ class VendorCatalogue:
     assessment: Assessment | None
     last_run: PublicationRun | None
     profile: str | None = None
-    agreement: str = "unpublished"
+    agreement: AgreementStanding = AgreementStanding.UNPUBLISHED
     verified: bool = False
 
 
@@ -69,19 +71,9 @@ class PublishingService(ResourceService[PublicationRun]):
     def _store(self, tx: Tx) -> Any:
         return tx[PublicationStore]
 
-    async def page(self, tx: Tx, request: PageRequest, filter: Any = None) -> Page[PublicationRun]:
-        """Return a page of the publication runs, newest first. Raises PermissionDenied for retailers."""
-        await _require_vendor(tx)
-        return await super().page(tx, request)
-
-    async def get(self, tx: Tx, id: str, *, lock: bool = False) -> PublicationRun:
-        """Return a publication run. Raises PermissionDenied for retailers; NotFound."""
-        await _require_vendor(tx)
-        return await super().get(tx, id, lock=lock)
-
     async def get_catalogue(self, tx: Tx) -> VendorCatalogue:
-        """Return the vendor's catalogue. Raises PermissionDenied for retailers."""
-        catalogue = await _require_vendor(tx)
+        """Return the vendor's catalogue."""
+        catalogue = await _get_catalogue_id(tx)
         runs = await tx[PublicationStore].page(PageRequest(1))
         return VendorCatalogue(
             catalogue,
@@ -89,27 +81,31 @@ class PublishingService(ResourceService[PublicationRun]):
             await tx[PublicationStore].count_catalogue(),
             await tx[PublicationStore].get_assessment(),
             runs.items[0] if runs.items else None,
+            agreement=await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA),
         )
 
     async def list_variants(self, tx: Tx, filter: VariantFilter, page_request: PageRequest) -> Page[CatalogueVariant]:
-        """Return a page of the catalogue's variants. Raises PermissionDenied for retailers."""
-        await _require_vendor(tx)
+        """Return a page of the catalogue's variants."""
         return await tx[PublicationStore].list_variants(filter, page_request)
 
     async def list_images(self, tx: Tx, page_request: PageRequest) -> Page[CatalogueImage]:
-        """Return a page of the catalogue's stored images. Raises PermissionDenied for retailers."""
-        await _require_vendor(tx)
+        """Return a page of the catalogue's stored images."""
         return await tx[PublicationStore].list_images(page_request)
 
     async def publish(self, tx: Tx, request: PublicationRequest) -> PublicationRun:
         """Queue a run that lists products.
 
         Raises:
-            PermissionDenied: The organisation is a retailer.
             BrandUnverified: The vendor profile is not verified.
             Conflict: The data agreement must be accepted first, or a run is open.
         """
-        await _require_vendor(tx)
+        standing = await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA)
+        if not standing.is_sufficient:
+            raise Conflict(
+                "The data agreement is not accepted. An owner or admin must accept the newest version first."
+                if standing != AgreementStanding.UNPUBLISHED
+                else "The service has not published a data agreement yet. Ask the operator."
+            )
         run = await self._create_run(tx, PublicationKind.PUBLISH, request)
         await self._licensing.publish(tx)
         unshareable = await tx[PublicationStore].count_unshareable(run.products)
@@ -127,8 +123,7 @@ class PublishingService(ResourceService[PublicationRun]):
         return run
 
     async def withdraw(self, tx: Tx, request: PublicationRequest) -> PublicationRun:
-        """Queue a run that withdraws products. Raises PermissionDenied for retailers; Conflict if a run is open."""
-        await _require_vendor(tx)
+        """Queue a run that withdraws products. Raises Conflict if a run is open."""
         return await self._create_run(tx, PublicationKind.WITHDRAW, request)
 
     async def _create_run(self, tx: Tx, kind: PublicationKind, request: PublicationRequest) -> PublicationRun:
@@ -154,10 +149,9 @@ class PublishingService(ResourceService[PublicationRun]):
         """List or hide single products of a published catalogue.
 
         Raises:
-            PermissionDenied: The organisation is a retailer.
             Conflict: The catalogue is not published, or data of a product to list must not leave the organisation.
         """
-        catalogue = await _require_vendor(tx)
+        catalogue = await _get_catalogue_id(tx)
         visibility = Visibility(request["visibility"])
         if visibility == Visibility.LISTED and await self._find_publication_time(tx) is None:
             raise Conflict("The catalogue is not published. Publish the catalogue first.")
@@ -169,7 +163,7 @@ class PublishingService(ResourceService[PublicationRun]):
 
     async def undo_visibility(self, tx: Tx, act: AuditAct) -> None:
         """Restore the visibilities before the act, except of products whose visibility has changed since."""
-        catalogue = await _require_vendor(tx)
+        catalogue = await _get_catalogue_id(tx)
         for _, change in act.list_changes("catalogue"):
             current = await self._find_visibilities(tx, list(change.after))
             restored = {
@@ -209,9 +203,5 @@ class PublishingService(ResourceService[PublicationRun]):
         return next((licence.created_at for licence in licences if licence.holder == EVERYONE), None)
 
 
-async def _require_vendor(tx: Tx) -> str:
-    """Return the ID of the vendor's catalogue. Raises PermissionDenied if the organisation is a retailer."""
-    organisation = await tx[OrgStore].get_organisation()
-    if not organisation.is_vendor:
-        raise PermissionDenied("Only vendors can publish a catalogue. This organisation is a retailer.")
-    return organisation.get_catalogue_id(tx.tenant.livemode)
+async def _get_catalogue_id(tx: Tx) -> str:
+    return (await tx[OrgStore].get_organisation()).get_catalogue_id(tx.tenant.livemode)
