@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import time
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -40,7 +41,7 @@ def test_a_members_key(services: ServiceProcesses, organisation_id: str, role: s
     key = _run_command(services, "key", "create", "--org", organisation_id, "--mode", "live", "--member", email.upper())
     api = ApiClient(services.port, key["secret"])
     for operation in load_operation_table():
-        if operation.method == "GET" and not operation.ids:
+        if operation.method == "GET" and not operation.path_parameters:
             allowed = operation.scope is None or operation.scope in ROLES[role]
             method = "HEAD" if operation.is_stream else "GET"  # a stream does not end
             assert (api.call(method, operation.path).status == 200) is allowed, operation.id
@@ -172,6 +173,38 @@ def test_incidents_are_managed_on_the_command_line(services: ServiceProcesses, o
     assert shown["state"] == "operational" and shown["closed_at"]
     page = api.send("GET", "/status")
     assert page.status == 200 and b"Moving house" in page.body
+
+
+def test_agreements_are_published_on_the_command_line(services: ServiceProcesses, tmp_path: Path) -> None:
+    vendor = _run_command(services, "org", "create", "--name", "Lindgren", "--kind", "vendor", "--plan", "max")
+    member = ("--org", vendor["organisation"], "--email", "ada@lindgren.example")
+    _run_command(services, "member", "add", *member, "--role", "owner")
+    api = ApiClient(services.port, _run_command(services, "token", "create", *member)["token"])
+    text = tmp_path / "agreement.md"
+    text.write_bytes(b"# Data agreement\r\n")
+    command = ("agreement", "publish", str(text), "--kind", "vendor_data", "--title", "Data agreement")
+    published = _run_command(services, *command, "--grace-days", "10")
+    assert (published["version"], published["grace_days"]) == (1, 10) and published["notified_vendors"] >= 1
+    shown = api.get("/v1/agreements/vendor_data")
+    assert (shown["text"], shown["sha256"], shown["standing"]) == (
+        "# Data agreement\n",
+        published["sha256"],
+        "required",
+    )
+    body = {
+        "version": 1,
+        "sha256": shown["sha256"],
+        "signer_name": "Ada",
+        "signer_title": "CEO",
+        "authority_confirmed": True,
+    }
+    signed = api.post("/v1/agreements/vendor_data/acceptances", body)
+    assert signed["agreement"] == published["agreement"]
+    again = run_joinery(*command, env=services.env)
+    assert again.returncode == 1 and "same text" in again.stderr
+    missing = run_joinery(*command[:2], str(tmp_path / "none"), *command[3:], env=services.env)
+    assert missing.returncode == 1 and "cannot be read" in missing.stderr
+    assert [row["version"] for row in _run_command(services, "agreement", "list")["agreements"]] == [1]
 
 
 def test_apps_are_managed_on_the_command_line(services: ServiceProcesses, organisation_id: str) -> None:

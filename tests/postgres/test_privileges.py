@@ -26,6 +26,8 @@ pytestmark = pytest.mark.asyncio
 
 # S, I, U, D: select, insert, update, delete; of single columns as `U(api_version)`.
 EXPECTED = {
+    "agreement_acceptances": "SI",
+    "agreements": "S",
     "api_keys": "S",
     "audit_entries": "SI",
     "audit_chains": "SIU(last)U(hash)",
@@ -117,6 +119,7 @@ EXPECTED = {
     "webhook_endpoints": "SIUD",
 }
 EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
+    "agreements": "S",
     "api_keys": "S",
     "audit_kept": "S",
     "event_logs": "S",

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from domain.access.model import SCOPES, ApiKey
+from domain.agreements.model import Agreement, AgreementAcceptance, AgreementKind, Signer, compute_text_hash
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
 from domain.exports.model import Export, ExportKind, ExportStatus
@@ -50,6 +51,38 @@ def organisation(**changes: Any) -> Organisation:
         "created_at": MOMENT,
     }
     return Organisation(**fields | changes)
+
+
+def agreement(text: str = "# Data agreement\n\nYou permit us to publish your data.\n", **changes: Any) -> Agreement:
+    """Version 1 of the agreement about vendors' data, with 30 days of grace."""
+    fields: dict[str, Any] = {
+        "id": new_id("agr"),
+        "kind": AgreementKind.VENDOR_DATA,
+        "version": 1,
+        "title": "Data agreement",
+        "text": text,
+        "sha256": compute_text_hash(text),
+        "published_at": MOMENT,
+        "grace_days": 30,
+    }
+    return Agreement(**fields | changes)
+
+
+def acceptance(version: Agreement, **changes: Any) -> AgreementAcceptance:
+    """An acceptance of the version."""
+    fields: dict[str, Any] = {
+        "id": new_id("acc"),
+        "agreement": version.id,
+        "kind": version.kind,
+        "version": version.version,
+        "sha256": version.sha256,
+        "signer": Signer(new_id("usr"), "Ada Moreau", "Managing director"),
+        "authority_confirmed": True,
+        "ip": "203.0.113.7",
+        "user_agent": "Mozilla/5.0",
+        "accepted_at": MOMENT,
+    }
+    return AgreementAcceptance(**fields | changes)
 
 
 def source(**changes: Any) -> Source:

@@ -57,6 +57,7 @@ def _ids(made: LargeOrganisation) -> dict[str, Sequence[str]]:
         "/console/developers/events/": [f"{made.event.subject}/{made.event.id}"],
         "/console/developers/reference/": [row.id for area in AREAS for row in area.operations],
         "/console/organisation/members/": made.members[1:2],
+        "/console/organisation/agreement/versions/": ["1"],
         "/console/organisation/audit/": made.audited[:1],
         "/console/invitations/": ["none"],
         "/console/link/": ["none"],

@@ -9,6 +9,7 @@ from typing import Any
 
 from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
+from domain.agreements.ports import AgreementRegistry
 from domain.catalogue import categories
 from domain.changes.model import FeedPosition
 from domain.exports.model import ExportStatus
@@ -21,6 +22,8 @@ from domain.matching.model import MatchPair, Merge
 from domain.matching.usecases.judge import JudgeSettingsService
 from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgRegistry, OrgStore
+from domain.people.ports import People
+from domain.people.usecases.sessions import SessionService
 from domain.probes.model import Probe
 from domain.request_logs.ports import RequestLogSink
 from domain.runs.ports import RunStore
@@ -33,6 +36,7 @@ from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.operation import Operation
+from entrypoints.provisioning import add_organisation_member
 from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client, Response
@@ -50,8 +54,16 @@ SIGNAL = {
     "query": "oak",
     "occurred_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
 }
+AGREEMENT = builders.agreement()
 BODIES: dict[str, Any] = {
     "demand.create": {"signals": [SIGNAL]},
+    "agreements.accept": {
+        "version": AGREEMENT.version,
+        "sha256": AGREEMENT.sha256,
+        "signer_name": "Ada Moreau",
+        "signer_title": "Managing director",
+        "authority_confirmed": True,
+    },
     "runs.push": {"records": [RECORD]},
     "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.category_by_id()))}]},
     "sources.create": {"name": "Pushed", "kind": "push"},
@@ -69,12 +81,17 @@ OPERATIONS: tuple[Operation, ...] = tuple(load_operation_table())
 
 @dataclass
 class Tenancy:
-    """Tenant with one resource of each type: `ids` by prefix, `client` with a key with all scopes."""
+    """Tenant with one resource of each type: `ids` by prefix, `client` with a key with all scopes, `owner` with a person's token."""
 
     tenant: Tenant
     client: Client
+    owner: Client
     organisation: Organisation
     ids: dict[str, str] = field(default_factory=dict)
+
+    def choose_client(self, operation: Operation) -> Client:
+        """Return a client that may call the operation: the key, or the owner if a person is required."""
+        return self.client if operation.caller_kind == "any" else self.owner
 
 
 @dataclass
@@ -112,10 +129,23 @@ class ServedApplication:
         """Return a client with a new key."""
         return Client(self.app, (await self.create_key(tenant, **options))[1])
 
+    async def create_owner(self, organisation: Organisation, livemode: bool) -> Client:
+        """Return a client with the token of a new owner."""
+        address = f"{new_id('usr')[4:]}@fjord.example"
+        member = await add_organisation_member(self.dependencies, organisation, address, "owner")
+        user = await self.dependencies[People].get(member.user)
+        sessions: SessionService = self.dependencies[SessionService]
+        assert user is not None
+        session, token = await sessions.create_token(user, organisation.id)
+        await sessions.switch_view(session, organisation.id, livemode)
+        return Client(self.app, token)
+
     async def create_tenancy(self, organisation: Organisation, livemode: bool) -> Tenancy:
         """Create a tenant of the organisation with one resource of each type that has an ID."""
         tenant = Tenant(organisation.id, livemode)
-        made = Tenancy(tenant, await self.create_client(tenant), organisation)
+        made = Tenancy(
+            tenant, await self.create_client(tenant), await self.create_owner(organisation, livemode), organisation
+        )
         source = builders.source(
             catalogue=organisation.get_catalogue_id(livemode), kind="push", connector="push", config={}
         )
@@ -171,7 +201,12 @@ class ServedApplication:
     async def _create_others(self, made: Tenancy) -> None:
         """Create the remaining resources through the API."""
         for operation in OPERATIONS:
-            if operation.method == "POST" and not operation.ids and operation.status == 201:
+            if (
+                operation.method == "POST"
+                and not operation.ids
+                and operation.status == 201
+                and operation.caller_kind == "any"
+            ):
                 prefix = _id_pattern(operation).lstrip("^").split("_")[0]
                 if prefix not in made.ids:
                     answer = await call_operation(made.client, operation, {})
@@ -199,6 +234,7 @@ async def serve_application(
     )
     async with open_dependencies(settings) as container:
         prepare(container)
+        await container[AgreementRegistry].publish(AGREEMENT)
         app = create_app(container, thresholds=NEVER_SHED)
         async with app.test_app():
             yield ServedApplication(app, container)
@@ -211,12 +247,19 @@ def build_body(operation: Operation) -> Any:
     return schema.build_example(operation.body.schema)
 
 
+def list_path_values(operation: Operation, ids: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the path parameters by name: these IDs by prefix, else the example of the schema."""
+    return {
+        name: ids[operation.ids[name]]
+        if name in operation.ids
+        else schema.build_example(dict(operation.build_path_schema(name)))
+        for name in operation.path_parameters
+    }
+
+
 def build_path(operation: Operation, ids: Mapping[str, str]) -> str:
     """Return the operation's path with these IDs by prefix."""
-    path = operation.path
-    for name, prefix in operation.ids.items():
-        path = path.replace("{" + name + "}", ids[prefix])
-    return path
+    return operation.path.format_map(list_path_values(operation, ids))
 
 
 def create_unknown_ids() -> dict[str, str]:

@@ -42,7 +42,7 @@ def check_schema(answer: Response, described: Mapping[str, Any], name: str) -> N
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
 async def test_responses_match_their_schemas(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
-    answer = await call_operation(mine.client, operation, mine.ids)
+    answer = await call_operation(mine.choose_client(operation), operation, mine.ids)
     if answer.status < 300:
         assert answer.status == operation.status
         if operation.reply is not None and not operation.is_stream:
@@ -56,7 +56,7 @@ async def test_dry_runs_have_no_effect_and_explain(application: ServedApplicatio
     mine = await create_tenancy(application)
     before = await _read_rows(mine)
     for mode in ("true", "explain"):
-        answer = await call_operation(mine.client, operation, mine.ids, service_dry_run=mode)
+        answer = await call_operation(mine.choose_client(operation), operation, mine.ids, service_dry_run=mode)
         if answer.status >= 300:
             assert answer.json()["code"] in operation.errors, (answer.status, answer.body)
             continue
@@ -76,7 +76,7 @@ async def test_every_change_of_a_resource_is_audited(application: ServedApplicat
     for operation in WRITES:
         mine = await create_tenancy(application)
         before = await _read_rows(mine)
-        answer = await call_operation(mine.client, operation, mine.ids)
+        answer = await call_operation(mine.choose_client(operation), operation, mine.ids)
         after = await _read_rows(mine)
         changed = {name for name, rows in after.items() if rows != before[name]} - PASSING
         if changed and before["audit_entries"] == after["audit_entries"]:
@@ -89,18 +89,20 @@ async def test_a_repeated_key_repeats_the_response_without_effect(
     application: ServedApplication, operation: Operation
 ) -> None:
     mine = await create_tenancy(application)
-    missing = await mine.client.send_json("POST", build_path(operation, mine.ids), build_body(operation))
+    missing = await mine.choose_client(operation).send_json(
+        "POST", build_path(operation, mine.ids), build_body(operation)
+    )
     assert missing.faults == {("header.Idempotency-Key", "required")}
-    first = await call_operation(mine.client, operation, mine.ids, idempotency_key="once")
+    first = await call_operation(mine.choose_client(operation), operation, mine.ids, idempotency_key="once")
     kept = await _read_rows(mine)
-    again = await call_operation(mine.client, operation, mine.ids, idempotency_key="once")
+    again = await call_operation(mine.choose_client(operation), operation, mine.ids, idempotency_key="once")
     assert (again.status, again.headers["idempotent-replayed"]) == (first.status, "true")
     if first.status < 400:
         assert again.body == first.body
     assert {name: rows for name, rows in (await _read_rows(mine)).items() if name not in NOTED} == {
         name: rows for name, rows in kept.items() if name not in NOTED
     }
-    other = await call_operation(mine.client, operation, mine.ids, "?", idempotency_key="once")
+    other = await call_operation(mine.choose_client(operation), operation, mine.ids, "?", idempotency_key="once")
     assert other.headers.get("idempotent-replayed") == "true"
 
 
@@ -108,15 +110,15 @@ async def test_a_repeated_key_repeats_the_response_without_effect(
 async def test_a_change_requires_the_current_version(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
     path, body = build_path(operation, mine.ids), build_body(operation)
-    assert (await mine.client.send_json(operation.method, path, body)).status == 428
-    stale = await mine.client.send_json(operation.method, path, body, if_match='"999-x"')
+    assert (await mine.choose_client(operation).send_json(operation.method, path, body)).status == 428
+    stale = await mine.choose_client(operation).send_json(operation.method, path, body, if_match='"999-x"')
     assert (stale.status, stale.code) == (412, "precondition_failed")
 
 
 @pytest.mark.parametrize("operation", LISTS, ids=lambda row: row.id)
 async def test_lists_accept_valid_cursors_only(application: ServedApplication, operation: Operation) -> None:
     mine = await create_tenancy(application)
-    page = await call_operation(mine.client, operation, mine.ids, "?limit=1")
+    page = await call_operation(mine.choose_client(operation), operation, mine.ids, "?limit=1")
     assert page.status == 200, page.body
     assert len(page.json()["data"]) <= 1
     if page.json()["has_more"]:
@@ -131,9 +133,9 @@ async def test_lists_accept_valid_cursors_only(application: ServedApplication, o
         ("starting_after=x", "invalid_cursor"),
         ("nothing=1", "unknown_field"),
     ):
-        refused = await call_operation(mine.client, operation, mine.ids, f"?{query}")
+        refused = await call_operation(mine.choose_client(operation), operation, mine.ids, f"?{query}")
         assert refused.faults == {(f"query.{query.split('=')[0]}", code)}, operation.id
-    backwards = await call_operation(mine.client, operation, mine.ids, "?ending_before=x")
+    backwards = await call_operation(mine.choose_client(operation), operation, mine.ids, "?ending_before=x")
     expected = "invalid_cursor" if operation.paging == "both" else "unknown_field"
     assert backwards.faults == {("query.ending_before", expected)}
 
@@ -145,7 +147,9 @@ async def test_bodies_refuse_unknown_fields(application: ServedApplication, oper
     body = {**(build_body(operation) or schema.build_example(operation.body.schema)), "no_such_field": 1}
     headers = {"if_match": "*"} if operation.requires_if_match else {}
     headers |= {"idempotency_key": "k"} if operation.requires_idempotency_key else {}
-    answer = await mine.client.send_json(operation.method, build_path(operation, mine.ids), body, **headers)
+    answer = await mine.choose_client(operation).send_json(
+        operation.method, build_path(operation, mine.ids), body, **headers
+    )
     assert answer.faults == {("no_such_field", "unknown_field")}
 
 

@@ -7,7 +7,7 @@ import pytest
 from domain.agents.model import AgentTool
 from entrypoints.operations.tools import build_manifest
 from tests.http.mcp import list_all_tools, open_client
-from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_body
+from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, build_body, list_path_values
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = {row.id: row for row in OPERATIONS}
@@ -17,7 +17,7 @@ MANIFEST = build_manifest(OPERATIONS)
 
 def _build_arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
     row = ROWS[tool.operation]
-    given: dict[str, Any] = {name: mine.ids[prefix] for name, prefix in row.ids.items()}
+    given: dict[str, Any] = {**list_path_values(row, mine.ids)}
     if (body := build_body(row)) is not None:
         given["body"] = body
     return given | ({"if_match": "*"} if row.requires_if_match else {})
