@@ -22,6 +22,7 @@ from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import load_connectors
+from adapters.postgres.brand import PostgresBrandRegistry
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.jobs import PostgresDispatch
@@ -62,6 +63,7 @@ from adapters.webauthn import WebauthnCeremonies
 from adapters.zxcvbn import ZxcvbnEstimator
 from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
+from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
 from domain.exports.ports import ExportUpkeep
@@ -138,6 +140,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         Connectors: partial(
             load_connectors, Path(settings.plugins_file), release_version=factories.get_release_version()
         ),
+        BrandRegistry: PostgresBrandRegistry,
         CredentialLookup: PostgresCredentials,
         DeliveryStore: PostgresDeliveryStore,
         DeliveryDatabases: partial(PostgresDeliveryNodes, shards=SHARD_COUNT),

@@ -38,6 +38,10 @@ REFERENCE_TABLES = (
     "sso_connections",
     "sso_domains",
     "sso_subjects",
+    "vendor_profiles",
+    "vendor_profile_terms",
+    "brand_claims",
+    "claim_invitations",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 

@@ -8,6 +8,12 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 import psycopg
 
 from adapters.postgres.audit import PostgresAuditLog
+from adapters.postgres.brand import (
+    CLAIMS,
+    PostgresBrandClaimStore,
+    PostgresClaimInvitationStore,
+    PostgresVendorProfileStore,
+)
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
 from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
@@ -116,6 +122,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     DELIVERY_TABLE,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
+    CLAIMS,
 )
 _TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final[tuple[type[TenantStore], ...]] = (
@@ -138,6 +145,9 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresExportStore,
     PostgresWebhookStore,
     PostgresSsoStore,
+    PostgresVendorProfileStore,
+    PostgresBrandClaimStore,
+    PostgresClaimInvitationStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 

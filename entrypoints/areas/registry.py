@@ -25,5 +25,7 @@ _MODULES = (  # to add an area, add its module
     "orgs",
     "platform",
     "agents",
+    "brand",
+    "vendor_directory",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

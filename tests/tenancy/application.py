@@ -8,6 +8,9 @@ from typing import Any
 
 from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
+from domain.brand.model import ClaimRequest, EvidenceInput, EvidenceKind
+from domain.brand.usecases.claims import ClaimService
+from domain.brand.usecases.profiles import ProfileService
 from domain.catalogue import categories
 from domain.changes.model import FeedPosition
 from domain.exports.model import ExportStatus
@@ -77,11 +80,11 @@ class ServedApplication:
     dependencies: Dependencies
 
     async def create_organisation(self, plan: str = "max") -> Organisation:
-        """Create an organisation."""
+        """Create a vendor organisation."""
         registry = self.dependencies[OrgRegistry]
         found = await registry.find_plan(plan)
         assert found is not None
-        made = builders.organisation(plan=found)
+        made = builders.organisation(plan=found, kind="vendor")
         await registry.create(made)
         return made
 
@@ -138,6 +141,10 @@ class ServedApplication:
         async with self.dependencies[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
             entry = tx.recorded.changes[-1].entry
+        async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
+            profile = await self.dependencies[ProfileService].create_own(tx, organisation, {})
+            evidence = (EvidenceInput(EvidenceKind.DOCUMENT, "Trade mark 1"),)
+            claim = await self.dependencies[ClaimService].create_claim(tx, ClaimRequest(profile.id, evidence))
         pair, merge = await self._create_matches(
             MergedCatalogue(self.dependencies[UnitOfWork], tenant, [source], [product])
         )
@@ -145,6 +152,7 @@ class ServedApplication:
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "exp": export.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
+            "vnd": profile.id, "vcl": claim.id,
         }  # fmt: skip
         await self._create_others(made)
         return made
