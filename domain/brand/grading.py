@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from domain.brand.domains import extract_registrable_label, find_registrable_domain, is_deceptive, is_free_mail_domain
-from domain.brand.model import Challenge, ClaimInvitation, Evidence, EvidenceKind, Grade, VendorProfile
+from domain.brand.model import Challenge, ClaimEvidence, ClaimInvitation, EvidenceKind, Grade, VendorProfile
 from domain.brand.names import compute_brand_key
 from domain.sso.model import parse_email_domain
 
@@ -100,13 +100,13 @@ def extract_token(challenge: Challenge) -> str:
 
 
 def grade_evidence(
-    evidence: Evidence,
+    evidence: ClaimEvidence,
     profile: VendorProfile,
     observed: Observations,
     invitation: ClaimInvitation | None,
     claim: str,
     now: datetime,
-) -> Evidence:
+) -> ClaimEvidence:
     """Return the evidence with its grade and what was seen; if nothing could be seen, the former grade stays.
 
     Args:
@@ -122,7 +122,7 @@ def grade_evidence(
 
 
 def _judge(
-    evidence: Evidence,
+    evidence: ClaimEvidence,
     profile: VendorProfile,
     observed: Observations,
     invitation: ClaimInvitation | None,
@@ -176,7 +176,7 @@ def _judge_addresses(profile: VendorProfile, observed: Observations) -> tuple[Gr
     return Grade.NONE, "No owner or admin has a verified email address in the domain."
 
 
-def _judge_records(evidence: Evidence, observed: Observations) -> tuple[Grade | None, str]:
+def _judge_records(evidence: ClaimEvidence, observed: Observations) -> tuple[Grade | None, str]:
     challenge = evidence.challenge or Challenge()
     found = observed.records.get(challenge.name or "")
     if found is None:
@@ -186,7 +186,7 @@ def _judge_records(evidence: Evidence, observed: Observations) -> tuple[Grade | 
     return Grade.NONE, "The DNS record was not found. New records may take hours to be visible."
 
 
-def _judge_page(evidence: Evidence, observed: Observations) -> tuple[Grade | None, str]:
+def _judge_page(evidence: ClaimEvidence, observed: Observations) -> tuple[Grade | None, str]:
     challenge = evidence.challenge or Challenge()
     url = challenge.url or ""
     found = observed.tags.get(url)
@@ -197,7 +197,7 @@ def _judge_page(evidence: Evidence, observed: Observations) -> tuple[Grade | Non
     return Grade.NONE, "The tag was not found in the page."
 
 
-def measure_strength(evidence: Iterable[Evidence]) -> Strength:
+def measure_strength(evidence: Iterable[ClaimEvidence]) -> Strength:
     """Return the strength of all evidence together; strong evidence of two kinds corroborates each other."""
     kinds_by_grade: dict[Grade, set[EvidenceKind]] = {}
     for item in evidence:

@@ -156,7 +156,7 @@ class Challenge:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ClaimEvidence:
     """Evidence for a claim.
 
     Attributes:
@@ -244,7 +244,7 @@ class BrandClaim:
     id: Annotated[str, id_schema("vcl")]
     profile: Annotated[str, audited(id_schema("vnd"))]
     status: Annotated[ClaimStatus, audited(enum(*ClaimStatus))] = ClaimStatus.PENDING
-    evidence: Annotated[tuple[Evidence, ...], audited(array(_EVIDENCE_SCHEMA))]
+    evidence: Annotated[tuple[ClaimEvidence, ...], audited(array(_EVIDENCE_SCHEMA))]
     decision: Annotated[Decision | None, audited(optional(_DECISION_SCHEMA))] = None
     version: Annotated[int, VERSION] = 1
     created_at: Annotated[datetime, timestamp()]

@@ -21,7 +21,7 @@ def list_words(name: str) -> list[str]:
 
 
 def compute_brand_key(brand: str) -> str:
-    """Return the key that is equal for all spellings of a brand, such as `West Elm Ltd` and `WestElm`; it may be empty."""
+    """Return the key that is equal for all spellings of a brand, such as `West Elm Ltd` and `westelm`; it may be empty."""
     return normalise_brand(" ".join(list_words(brand)))
 
 

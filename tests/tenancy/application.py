@@ -47,6 +47,7 @@ CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_sett
 UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
 BODIES: dict[str, Any] = {
+    "brand.update": {"name": "Renamed"},
     "runs.push": {"records": [RECORD]},
     "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.category_by_id()))}]},
     "sources.create": {"name": "Pushed", "kind": "push"},
@@ -60,6 +61,8 @@ BODIES: dict[str, Any] = {
 }
 """Valid bodies of operations whose examples are not valid for these resources."""
 OPERATIONS: tuple[Operation, ...] = tuple(load_operation_table())
+SHARED = {"vendor_directory.list", "vendor_directory.read"}
+"""Operations on resources that every organisation of the mode reads."""
 
 
 @dataclass

@@ -26,11 +26,11 @@ from domain.brand.model import (
     INVITATION_PREFIX,
     UNPROVEN_LIFETIME,
     BrandClaim,
+    ClaimEvidence,
     ClaimRequest,
     ClaimStatus,
     Decision,
     DecisionOutcome,
-    Evidence,
     EvidenceInput,
     EvidenceKind,
     Grade,
@@ -233,7 +233,7 @@ class ClaimService(ResourceService[BrandClaim]):
         profile = await tx[VendorProfileStore].get((await self.get(tx, id)).profile, lock=True)
         return await self.get(tx, id, lock=True), profile
 
-    async def _build_evidence(self, tx: Tx, profile: VendorProfile, item: EvidenceInput, place: int) -> Evidence:
+    async def _build_evidence(self, tx: Tx, profile: VendorProfile, item: EvidenceInput, place: int) -> ClaimEvidence:
         """Return evidence with its challenge. Raises InvalidRequest, Unprocessable."""
         field, value = f"evidence.{place}.value", item.value.strip()
         if item.kind in (EvidenceKind.DOCUMENT, EvidenceKind.INVITATION) and not value:
@@ -241,34 +241,34 @@ class ClaimService(ResourceService[BrandClaim]):
                 field, "required", "State the invitation's code, or a reference to the document."
             )
         if item.kind is EvidenceKind.DOCUMENT:
-            return Evidence(item.kind, value)
+            return ClaimEvidence(item.kind, value)
         if item.kind is EvidenceKind.INVITATION:
             digest = self.compute_digest(value)
             invitation = await tx[ClaimInvitationStore].find_invitation(digest) if digest else None
             is_bound = invitation is not None and invitation.profile == profile.id
-            return Evidence(item.kind, invitation.id if invitation is not None and is_bound else "")
+            return ClaimEvidence(item.kind, invitation.id if invitation is not None and is_bound else "")
         domain = profile.website_domain
         if domain is None:
             raise Unprocessable.for_field(
                 field, "invalid_value", "The profile has no website domain. Use an invitation or a document."
             )
         if item.kind is EvidenceKind.EMAIL_DOMAIN:
-            return Evidence(item.kind, domain)
+            return ClaimEvidence(item.kind, domain)
         if value and normalise_domain(value, field) not in (domain, find_registrable_domain(domain)):
             raise Unprocessable.for_field(
                 field,
                 "invalid_value",
                 f"Only the profile's own domain counts, {domain}. Omit the value, or state that domain.",
             )
-        return Evidence(item.kind, domain, challenge=create_challenge(item.kind, domain, secrets.token_hex(16)))
+        return ClaimEvidence(item.kind, domain, challenge=create_challenge(item.kind, domain, secrets.token_hex(16)))
 
     def compute_digest(self, code: str) -> bytes | None:
         """Return the keyed hash of an invitation code, or None if the text is not a code."""
         return self._access.compute_digest(code) if is_well_formed_secret(code, (INVITATION_PREFIX,)) else None
 
     async def _grade(
-        self, tx: Tx, item: Evidence, profile: VendorProfile, observed: Observations, claim: BrandClaim
-    ) -> Evidence:
+        self, tx: Tx, item: ClaimEvidence, profile: VendorProfile, observed: Observations, claim: BrandClaim
+    ) -> ClaimEvidence:
         """Return the graded evidence; an invitation that is accepted is marked as used."""
         invitation = None
         if item.kind is EvidenceKind.INVITATION and item.value:
