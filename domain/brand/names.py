@@ -11,18 +11,25 @@ _MAX_WORD_CHARS = 24
 """Maximum number of characters of a word in search keys; the rest is ignored."""
 _MIN_TOLERANT_CHARS = 4
 """Minimum number of characters of a word that is found with a wrong letter."""
+LEGAL_FORMS = COMPANY_WORDS & {"inc", "co", "ltd", "llc", "corp", "company", "gmbh", "ag", "sa", "spa", "srl", "ab"}
+"""Words of a company's legal form, which do not distinguish brands; others, such as `home`, do."""
 _BRAND, _DOMAIN, _WORD = "b:", "d:", "w:"
 
 
 def list_words(name: str) -> list[str]:
     """Return the words of a name in lower case and without accents; words such as `Ltd` are omitted, unless all are."""
-    words = split_into_words(normalise_characters(name))
+    words = _split(name)
     return [word for word in words if word not in COMPANY_WORDS] or words
+
+
+def _split(name: str) -> list[str]:
+    return split_into_words(normalise_characters(name))
 
 
 def compute_brand_key(brand: str) -> str:
     """Return the key that is equal for all spellings of a brand, such as `West Elm Ltd` and `westelm`; it may be empty."""
-    return normalise_brand(" ".join(list_words(brand)))
+    words = _split(brand)
+    return normalise_brand(" ".join([word for word in words if word not in LEGAL_FORMS] or words))
 
 
 def brand_term(brand: str) -> str:
@@ -52,8 +59,8 @@ def list_profile_terms(name: str, brands: Iterable[str], domain: str | None) -> 
     """Return the search keys of a profile: brands, words of name and brands, and the domain with its parent domains."""
     terms = {brand_term(brand) for brand in brands}
     for text in (name, *brands):
-        words = list_words(text)
-        for word in {*words, "".join(words)}:
+        words = _split(text)
+        for word in {*words, "".join(words), "".join(list_words(text))}:
             terms.update(list_word_terms(word))
     terms.update(map(domain_term, list_search_domains(domain) if domain else ()))
     return sorted(terms)
@@ -62,6 +69,7 @@ def list_profile_terms(name: str, brands: Iterable[str], domain: str | None) -> 
 def list_query_terms(q: str) -> tuple[Sequence[Sequence[str]], Sequence[str]]:
     """Return the search keys of each word of a query, the longest word first, and those of the joined words.
 
+    Words such as `Ltd`, which many names contain, are ignored beside others.
     A profile matches if it has a key of each word, or one of the joined words.
     """
     words = list(dict.fromkeys(list_words(q)))[:MAX_QUERY_WORDS]
@@ -71,5 +79,5 @@ def list_query_terms(q: str) -> tuple[Sequence[Sequence[str]], Sequence[str]]:
 
 def build_slug(name: str) -> str:
     """Return the name as a part of a URL, such as `fjord-furniture`."""
-    ascii_words = (word for word in split_into_words(normalise_characters(name)) if word.isascii())
+    ascii_words = (word for word in _split(name) if word.isascii())
     return "-".join(ascii_words)[:MAX_SLUG_CHARS].strip("-") or "brand"
