@@ -46,6 +46,10 @@ REFERENCE_TABLES = (
     "sso_subjects",
     "agreements",
     "demand_queries",
+    "vendor_profiles",
+    "vendor_profile_terms",
+    "brand_claims",
+    "claim_invitations",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 

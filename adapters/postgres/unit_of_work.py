@@ -9,6 +9,12 @@ import psycopg
 
 from adapters.postgres.agreements import PostgresAgreementStore
 from adapters.postgres.audit import PostgresAuditLog
+from adapters.postgres.brand import (
+    CLAIMS,
+    PostgresBrandClaimStore,
+    PostgresClaimInvitationStore,
+    PostgresVendorProfileStore,
+)
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
 from adapters.postgres.demand import PostgresDemandStore, PostgresVendorStatsStore
 from adapters.postgres.errors import StaleRoute, translate_errors
@@ -121,6 +127,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     PUBLICATION_RUNS,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
+    CLAIMS,
 )
 _TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final[tuple[type[TenantStore], ...]] = (
@@ -148,6 +155,9 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresAgreementStore,
     PostgresDemandStore,
     PostgresVendorStatsStore,
+    PostgresVendorProfileStore,
+    PostgresBrandClaimStore,
+    PostgresClaimInvitationStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 

@@ -43,7 +43,7 @@ _ROWS = (
         "variant.created variant.merged variant.unmerged variant.updated product.published product.withdrawn",
         "",
     ),
-    (_BRAND, FEED, "", "catalogue.verified catalogue.unverified"),
+    (_BRAND, FEED, "catalogue.unverified catalogue.verified", ""),
     (_SOURCES, FEED, "source.blocked source.degraded source.recovered", ""),
     (_WEBHOOKS, WEBHOOKS_ONLY, "delivery.disabled", ""),
     (_WEBHOOKS, ON_REQUEST, "webhook.test", ""),

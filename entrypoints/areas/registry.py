@@ -29,5 +29,7 @@ _MODULES = (  # to add an area, add its module
     "agreements",
     "demand",
     "vendor_stats",
+    "brand",
+    "vendor_directory",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

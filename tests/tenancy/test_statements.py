@@ -39,6 +39,10 @@ ACROSS = {
     "people.find_sessions": "whose session it is, and what they may do where they are members",
     "request_logs.record_key_uses": "many organisations' keys in one statement; each names its tenant",
     "request_logs.insert_logs": "many organisations' logs in one statement; each log names its tenant",
+    "brand.count_pending": "the operator merges a profile, which several organisations may claim",
+    "brand.find_claim": "finds out whose the claim is that the operator decides",
+    "brand.list_claims": "operators decide the claims of all organisations",
+    "brand.list_due_claims": "the scheduler checks every organisation's claims; each is named, and kept in its name",
     "secrets.count_reference_table_values": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.count_tenant_values": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.has_api_keys": "the first process ever asks whether there are any",
@@ -181,6 +185,7 @@ def test_the_exceptions_in_code_exist() -> None:
 
 REFERENCE = {
     "api_keys",
+    "brand_claims",
     "invitations",
     "licences",
     "members",
