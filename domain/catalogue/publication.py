@@ -7,7 +7,13 @@ from typing import Any
 from domain.catalogue.differences import PRICE_FIELDS, STOCK_FIELDS, list_created_fields
 from domain.catalogue.model import Visibility
 from domain.events.model import Event
+from domain.jobs.model import NewJob
+from domain.kernel.tenancy import Tenant
 
+ASSESS_CATALOGUE = "publishing.assess"
+"""Kind of the jobs that assess the completeness of a catalogue."""
+REFRESH_SOURCE = "publishing.refresh_source"
+"""Kind of the jobs that update the copies of a source's products after a change of its licence basis."""
 _OFFER_FIELDS = (*PRICE_FIELDS, *STOCK_FIELDS, "availability", "withdrawn_at")
 
 
@@ -66,3 +72,20 @@ def list_publication_events(document: Mapping[str, Any], source: str) -> Iterato
                 fields=list_created_fields({name: offer[name] for name in _OFFER_FIELDS if name in offer}, ""),
                 source=offer["source"], catalogue=catalogue, is_published=True,
             )  # fmt: skip
+
+
+def build_publishing_lane(tenant: Tenant) -> str:
+    """Return the lane of the jobs of publication, which are executed one after the other."""
+    return f"publishing:{tenant.mode}"
+
+
+def create_assessment_job(tenant: Tenant) -> NewJob:
+    """Return the job that assesses the completeness of the catalogue."""
+    return NewJob(ASSESS_CATALOGUE, build_publishing_lane(tenant), tenant, key=ASSESS_CATALOGUE)
+
+
+def create_refresh_job(source: str, tenant: Tenant) -> NewJob:
+    """Return the job that updates the copies of a source's products."""
+    return NewJob(
+        REFRESH_SOURCE, build_publishing_lane(tenant), tenant, {"source": source}, key=f"{REFRESH_SOURCE}:{source}"
+    )

@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict
 
 from domain.audit.model import AuditedFields
 from domain.catalogue.model import Visibility
+from domain.catalogue.publication import build_publishing_lane
 from domain.jobs.model import NewJob
 from domain.kernel.enums import StoredEnum
 from domain.kernel.resource import audited, optional
@@ -17,10 +18,6 @@ EXECUTE_PUBLICATION = "publishing.execute"
 """Kind of the jobs that execute publication runs."""
 WRITE_VIEW = "publishing.write_view"
 """Kind of the jobs that write the documents of a view that a new licence needs."""
-ASSESS_CATALOGUE = "publishing.assess"
-"""Kind of the jobs that assess the completeness of a catalogue."""
-REFRESH_SOURCE = "publishing.refresh_source"
-"""Kind of the jobs that update the copies of a source's products after a change of its licence basis."""
 MAX_PROBLEMS = 1_000
 """Maximum number of problems that a run stores."""
 MAX_PRODUCTS = 1_000
@@ -208,21 +205,9 @@ class VariantFilter:
 
 def create_publication_job(run: PublicationRun, tenant: Tenant) -> NewJob:
     """Return the job that executes a run; runs of one organisation and mode are executed one after the other."""
-    return NewJob(EXECUTE_PUBLICATION, f"publishing:{tenant.mode}", tenant, {"run": run.id}, key=run.id)
-
-
-def create_assessment_job(tenant: Tenant) -> NewJob:
-    """Return the job that assesses the completeness of the catalogue."""
-    return NewJob(ASSESS_CATALOGUE, f"publishing:{tenant.mode}", tenant, key=ASSESS_CATALOGUE)
-
-
-def create_refresh_job(source: str, tenant: Tenant) -> NewJob:
-    """Return the job that updates the copies of a source's products."""
-    return NewJob(
-        REFRESH_SOURCE, f"publishing:{tenant.mode}", tenant, {"source": source}, key=f"{REFRESH_SOURCE}:{source}"
-    )
+    return NewJob(EXECUTE_PUBLICATION, build_publishing_lane(tenant), tenant, {"run": run.id}, key=run.id)
 
 
 def create_view_job(view: str, tenant: Tenant) -> NewJob:
     """Return the job that writes the documents of a view."""
-    return NewJob(WRITE_VIEW, f"publishing:{tenant.mode}", tenant, {"view": view}, key=f"{WRITE_VIEW}:{view}")
+    return NewJob(WRITE_VIEW, build_publishing_lane(tenant), tenant, {"view": view}, key=f"{WRITE_VIEW}:{view}")

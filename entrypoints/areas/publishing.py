@@ -4,13 +4,12 @@ from typing import TypeAlias
 
 from adapters.api_json import publishing as wire
 from adapters.api_json.products import VISIBILITY
+from domain.catalogue.publication import ASSESS_CATALOGUE, REFRESH_SOURCE
 from domain.jobs.usecases.lane_processor import Handler
 from domain.kernel.schema import text
 from domain.orgs.model import VENDOR
 from domain.publishing.model import (
-    ASSESS_CATALOGUE,
     EXECUTE_PUBLICATION,
-    REFRESH_SOURCE,
     WRITE_VIEW,
     VariantFilter,
 )

@@ -14,6 +14,7 @@ from adapters.api_json.catalogue import hide_offer_fields
 from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, find_view
 from domain.catalogue.model import LicenceBasis, OfferFilter, ProductFilter, Visibility
 from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.publication import REFRESH_SOURCE, create_refresh_job
 from domain.catalogue.usecases.publication import change_visibility
 from domain.events.model import Event
 from domain.events.ports import EventLog
@@ -25,7 +26,7 @@ from domain.kernel.tenancy import Tenant
 from domain.matching.model import Merge
 from domain.media.ports import MediaStore
 from domain.orgs.ports import OrgStore
-from domain.publishing.model import REFRESH_SOURCE, create_refresh_job, create_view_job
+from domain.publishing.model import create_view_job
 from domain.publishing.usecases.execution import SourceRefresh, ViewWriter
 from domain.publishing.usecases.licensing import LicenceService
 from domain.sources.model import Source

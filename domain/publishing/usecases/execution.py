@@ -11,6 +11,7 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.licences import find_view
 from domain.catalogue.model import Visibility
 from domain.catalogue.ports import CatalogueStore, PublishedCopies
+from domain.catalogue.publication import create_assessment_job
 from domain.catalogue.usecases.publication import change_visibility, refresh_copies
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
@@ -27,7 +28,6 @@ from domain.publishing.model import (
     PublicationProblem,
     PublicationRun,
     PublicationStatus,
-    create_assessment_job,
 )
 from domain.publishing.ports import LicenceStore, PublicationStore
 from domain.publishing.usecases.licensing import LicenceService

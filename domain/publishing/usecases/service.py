@@ -10,13 +10,15 @@ from domain.agreements.usecases.service import AgreementService
 from domain.audit.model import AuditAct, Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
+from domain.brand.ports import VendorProfileStore
 from domain.catalogue.licences import EVERYONE, NETWORK_GROUPS
 from domain.catalogue.model import Visibility
 from domain.catalogue.ports import CatalogueStore, PublishedCopies
+from domain.catalogue.publication import create_assessment_job
 from domain.catalogue.usecases.publication import change_visibility
 from domain.events.ports import EventLog
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import Conflict
+from domain.kernel.errors import BrandUnverified, Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.ports import OrgStore
@@ -33,7 +35,6 @@ from domain.publishing.model import (
     VariantFilter,
     VisibilityChange,
     VisibilityRequest,
-    create_assessment_job,
     create_publication_job,
 )
 from domain.publishing.ports import LicenceStore, PublicationStore
@@ -75,12 +76,15 @@ class PublishingService(ResourceService[PublicationRun]):
         """Return the vendor's catalogue."""
         catalogue = await _get_catalogue_id(tx)
         runs = await tx[PublicationStore].page(PageRequest(1))
+        profile = await tx[VendorProfileStore].find_own()
         return VendorCatalogue(
             catalogue,
             await self._find_publication_time(tx),
             await tx[PublicationStore].count_catalogue(),
             await tx[PublicationStore].get_assessment(),
             runs.items[0] if runs.items else None,
+            profile.id if profile else None,
+            verified=profile is not None and profile.verified_at is not None,
             agreement=await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA),
         )
 
@@ -99,6 +103,9 @@ class PublishingService(ResourceService[PublicationRun]):
             BrandUnverified: The vendor profile is not verified.
             Conflict: The data agreement must be accepted first, or a run is open.
         """
+        profile = await tx[VendorProfileStore].find_own()
+        if profile is None or profile.verified_at is None:
+            raise BrandUnverified
         standing = await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA)
         if not standing.is_sufficient:
             raise Conflict(

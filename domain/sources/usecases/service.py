@@ -11,6 +11,7 @@ from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
 from domain.catalogue.licences import UNSHAREABLE_BASES
+from domain.catalogue.publication import create_refresh_job
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import DEFAULT_FEED_SETTINGS, ConnectorInfo, Connectors, ConnectorTask, FeedReaderFactory
 from domain.jobs.ports import JobStore
@@ -18,7 +19,6 @@ from domain.kernel.errors import Conflict, InvalidRequest, UndoUnavailable, Unpr
 from domain.kernel.resource import with_changes
 from domain.kernel.suggestions import WordSuggester, format_list
 from domain.orgs.ports import OrgStore
-from domain.publishing.model import create_refresh_job
 from domain.secrets.ports import Vault
 from domain.sources.connector_selection import (
     PUSH_CONNECTOR,
