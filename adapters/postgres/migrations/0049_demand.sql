@@ -27,7 +27,6 @@ CREATE TABLE demand_hours (
 CREATE INDEX demand_hours_day ON demand_hours (hour, vendor, livemode, type);
 CREATE INDEX demand_hours_vendor ON demand_hours (vendor) WHERE vendor <> '';
 SELECT protect_tenant_table('demand_hours');
-ALTER TABLE demand_hours ALTER COLUMN org RESET (n_distinct, n_distinct_inherited);  -- read across tenants: see expect_large_tenants
 
 -- Released cells of a vendor's day, which never change. The empty product is the rest: all products without a cell of their own; without
 -- an amount it was not released.
