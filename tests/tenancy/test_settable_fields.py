@@ -64,7 +64,9 @@ def list_values(operation: Operation, field: str) -> Iterator[Any]:
 CREATES = [
     (operation, field)
     for operation in OPERATIONS
-    if operation.method == "POST" and operation.status == 201 and operation.area not in ("uploads", "brand")
+    if operation.method == "POST"
+    and operation.status == 201
+    and operation.area not in ("agreements", "brand", "uploads")
     for field in list_fields(operation)
 ]
 PATCHES = [
