@@ -5,13 +5,14 @@ import asyncio
 import statistics
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from urllib.parse import urlencode
 
 import aiohttp
 
 from adapters.postgres.nodes.connections import Connection
 from adapters.postgres.nodes.pool import Pool
-from benchmarks.generated_rows import insert_rows
+from benchmarks.generated_rows import create_past_partitions, insert_rows
 from benchmarks.ingest import print_figure
 from benchmarks.list_pages import LargeOrganisation, _format_value, build_queries, prepare
 from benchmarks.read import wait_for_port
@@ -91,7 +92,10 @@ async def main(rows: int) -> None:
             async with stack.dependencies[Pool].connect_as_owner() as pooled:
                 connection = pooled.driver_connection
                 await _move_to_vendors(connection, large.tenant.org, reader.id)
-                await insert_rows(connection, reader.id, reader.get_catalogue_id(True), 10_000, large.today.date())
+                # generated IDs contain the day, so those of another day are different
+                earlier = large.today.date() - timedelta(days=30)
+                await create_past_partitions(connection, earlier)
+                await insert_rows(connection, reader.id, reader.get_catalogue_id(True), 10_000, earlier)
                 await connection.execute("VACUUM ANALYZE")
             licensed = await _measure(large, await _create_key(stack, reader.id))
         finally:
