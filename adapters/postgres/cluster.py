@@ -40,6 +40,7 @@ REFERENCE_TABLES = (
     "sso_subjects",
     "vendor_profiles",
     "vendor_profile_terms",
+    "vendor_words",
     "brand_claims",
     "claim_invitations",
 )
