@@ -73,6 +73,7 @@ class ConsolePage:
         scope: The scope that the person's role must include.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
+        organisation_kind: The kind of organisations whose menu has the page; None for all.
         audience: Who can see the page: a `member` of an organisation, any signed-in `person`, or `anybody`.
         max_bytes: The maximum size of a form in bytes, including files.
         error_view: The view that shows the form again after `view` raised an error, which the context contains as `refused`.
@@ -84,6 +85,7 @@ class ConsolePage:
     scope: str | None = None
     section: str | None = None
     title: str | None = None
+    organisation_kind: str | None = None
     audience: Literal["member", "person", "anybody"] = "member"
     max_bytes: int = MAX_FORM_BYTES
     error_view: View | None = None
@@ -494,7 +496,8 @@ class PageContext:
         """
         items_by_section: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
         for page in self.console.pages:
-            if page.section and page.title and self.may(page.scope):
+            is_for_kind = page.organisation_kind in (None, self.principal.organisation.kind)
+            if page.section and page.title and self.may(page.scope) and is_for_kind:
                 items_by_section[page.section].append((gettext(page.title), page.path_pattern, page is self.page))
         current_section = self.page and self.page.section
         return [(section, section == current_section, items) for section, items in items_by_section.items() if items]

@@ -6,6 +6,7 @@ from entrypoints.console.context import ConsolePage
 from entrypoints.console.pages import (
     account,
     audit,
+    brand,
     catalogue,
     consent,
     home,
@@ -26,6 +27,7 @@ from entrypoints.console.pages import (
 PAGES: Final[tuple[ConsolePage, ...]] = (
     *home.pages,
     *catalogue.pages,
+    *brand.directory_pages,
     *sources.pages,
     *source_setup.pages,
     *runs.pages,
@@ -38,6 +40,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *logs.event_pages,
     *reference.pages,
     *organisation.member_pages,
+    *brand.pages,
     *sso_settings.pages,
     *audit.pages,
     *organisation.pages,
