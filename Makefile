@@ -97,7 +97,7 @@ soak: install ## Run the long tests.
 fuzz: install ## Test with random files and requests, ten minutes each (SECONDS=600, ARGS).
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## Measure how many labelled headers and measures are read correctly (ARGS=FOLDER).
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -129,4 +129,5 @@ bench-demand: ## Measure how fast signals of demand are counted, and the release
 bench-console: ## Measure the time of console pages, and of a search in 100,000 products.
 bench-console-pages: install ## Measure the time of every console page for a large customer (ARGS=--every).
 	@$(BIN)/python -m benchmarks.console_pages $(ARGS)
+bench-brand: ## Measure the filters of the vendor directory (ARGS=1000000: number of profiles).
 bench-audit: ## Measure the cost of the audit log for a change, of an undo and of verification.

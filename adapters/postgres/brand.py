@@ -20,7 +20,17 @@ from adapters.postgres.stores import (
 )
 from adapters.postgres.table import RowMapping, Table, TableStore
 from domain.brand.model import BrandClaim, ClaimInvitation, ClaimStatus, DirectoryFilter, VendorProfile
-from domain.brand.names import brand_term, compute_brand_key, domain_term, list_profile_terms, list_query_terms
+from domain.brand.names import (
+    brand_term,
+    compute_brand_key,
+    domain_term,
+    list_deletions,
+    list_profile_terms,
+    list_profile_words,
+    select_similar,
+    split_query,
+    word_term,
+)
 from domain.brand.ports import BrandClaimStore, BrandRegistry, ClaimInvitationStore, VendorProfileStore
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
@@ -37,6 +47,8 @@ CONFLICT_MESSAGES |= {
     "vendor_profiles_holder": "The organisation already holds a profile, and can hold only one.",
     "vendor_profile_terms_brand": "A brand already has another profile, which can be claimed.",
 }
+_MAX_COUNT = 1_000
+"""Maximum number of profiles that are counted for each term, to find the rarest word of a query."""
 _COLUMNS = PROFILES.stored_columns
 SQL = load_statements(
     "brand",
@@ -54,6 +66,12 @@ def list_terms(profile: VendorProfile) -> list[str]:
     if profile.merged_into is not None:
         return []
     return list_profile_terms(profile.name, profile.brands, profile.website_domain)
+
+
+def list_word_rows(profile: VendorProfile) -> list[tuple[str, str]]:
+    """Return the words of a profile, each with each text that remains without one of its letters."""
+    words = sorted(list_profile_words(profile.name, profile.brands))
+    return [(deletion, word) for word in words for deletion in list_deletions(word)]
 
 
 class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
@@ -81,12 +99,43 @@ class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
         names = build_page_line_names(request).union(values)
         statement = "list_profiles"
         if filter.q is not None or filter.domain is not None:
-            statement = "search_profiles"
-            values["starts"] = encode_jsonb(_list_starts(filter))
+            names |= {"filtered"} if values else frozenset()
+            statement, values["starts"] = "search_profiles", encode_jsonb(await self._list_starts(filter))
         rows = await self._session.fetch_rows(
             render_statement(SQL[statement], names, request.limit + 1), **values, **build_page_params(request)
         )
         return build_page([PROFILES.build_from_row(*row) for row in rows], request)
+
+    async def _list_starts(self, filter: DirectoryFilter) -> list[dict[str, Any]]:
+        """Return the starts of a search: terms, each with groups of terms of which a profile must have one each.
+
+        The terms of the rarest word are the starts, so that few profiles are examined.
+        """
+        domain_groups = [[domain_term(filter.domain)]] if filter.domain is not None else []
+        if filter.q is None:
+            return [{"term": term, "groups": []} for [term] in domain_groups]
+        words, joined = split_query(filter.q)
+        if not words:
+            return []
+        wanted = dict.fromkeys((*words, joined))
+        deletions = sorted({text for word in wanted for text in list_deletions(word)})
+        known = [word for (word,) in await self._fetch_rows("list_similar_words", deletions=deletions)]
+        terms_by_word = {word: list(map(word_term, select_similar(word, known))) for word in wanted}
+        starts: list[dict[str, Any]] = []
+        for alternative in (words, [joined]) if len(words) > 1 else (words,):
+            groups = [*domain_groups, *(terms_by_word[word] for word in alternative)]
+            place = await self._find_rarest(groups)
+            others = [*groups[:place], *groups[place + 1 :]]
+            starts += [{"term": term, "groups": others} for term in groups[place]]
+        return starts
+
+    async def _find_rarest(self, groups: Sequence[Sequence[str]]) -> int:
+        """Return the index of the group of terms that the fewest profiles have."""
+        if len(groups) == 1:
+            return 0
+        rows = await self._fetch_rows("count_profiles", groups=encode_jsonb(groups), max_count=_MAX_COUNT)
+        counts = [count for (count,) in rows]
+        return counts.index(min(counts))
 
     async def find_brand_profiles(self, brands: Collection[str]) -> Mapping[str, str]:
         key_by_term = {brand_term(brand): compute_brand_key(brand) for brand in brands}
@@ -99,6 +148,7 @@ class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
     async def add(self, profile: VendorProfile) -> None:
         await self._run("add_profile", **PROFILES.build_params(profile))
         await self._run("add_terms", id=profile.id, terms=list_terms(profile))
+        await self._add_words(profile)
 
     async def save(self, profile: VendorProfile) -> None:
         before = await self.get(profile.id, lock=True, merged=True)
@@ -106,28 +156,18 @@ class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
         await self._run("save_profile", **PROFILES.build_params(profile))
         await self._run("remove_terms", id=profile.id, terms=sorted(old - new))
         await self._run("add_terms", id=profile.id, terms=sorted(new - old))
+        await self._add_words(profile)
+
+    async def _add_words(self, profile: VendorProfile) -> None:
+        """Add the words of a profile, so that they are found with a wrong letter."""
+        rows = list_word_rows(profile)
+        await self._run("add_words", deletions=[row[0] for row in rows], words=[row[1] for row in rows])
 
     async def remove(self, id: str) -> bool:
         before = await self.get(id, lock=True, merged=True)
         if before is not None:
             await self._run("remove_terms", id=id, terms=list_terms(before))
         return await self._run("remove_profile", id=id) == 1
-
-
-def _list_starts(filter: DirectoryFilter) -> list[dict[str, Any]]:
-    """Return the starts of a search: terms, each with groups of terms of which a profile must have one each.
-
-    The most selective terms are the starts: the domain, or else the longest word.
-    """
-    words, joined = list_query_terms(filter.q) if filter.q is not None else ((), ())
-    alternatives = [words, [joined]] if len(words) > 1 else [words]
-    if filter.domain is not None:
-        if filter.q is not None and not words:
-            return []
-        return [{"term": domain_term(filter.domain), "groups": groups} for groups in alternatives]
-    return [
-        {"term": term, "groups": groups[1:]} for groups in alternatives if groups for term in groups[0]
-    ]  # a query without letters or digits has no starts, and finds nothing
 
 
 class PostgresBrandClaimStore(TableStore[BrandClaim], BrandClaimStore):

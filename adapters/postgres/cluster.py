@@ -48,6 +48,7 @@ REFERENCE_TABLES = (
     "demand_queries",
     "vendor_profiles",
     "vendor_profile_terms",
+    "vendor_words",
     "brand_claims",
     "claim_invitations",
 )

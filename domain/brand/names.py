@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
+from rapidfuzz.distance import OSA
+
 from domain.brand.domains import list_search_domains
 from domain.catalogue.search_terms import MAX_QUERY_WORDS, normalise_brand, split_into_words
 from domain.matching.words import COMPANY_WORDS, normalise_characters
 
 MAX_SLUG_CHARS = 60
+MAX_SIMILAR_WORDS = 50
+"""Maximum number of similar words that are searched for instead of one word of a query."""
 _MAX_WORD_CHARS = 24
 """Maximum number of characters of a word in search keys; the rest is ignored."""
 _MIN_TOLERANT_CHARS = 4
@@ -42,39 +46,59 @@ def domain_term(domain: str) -> str:
     return _DOMAIN + domain
 
 
-def list_word_terms(word: str) -> list[str]:
-    """Return the search keys of a word: the word, and the word without each one of its letters.
+def word_term(word: str) -> str:
+    """Return the search key of a word."""
+    return _WORD + word
 
-    Two words share a key if they are equal after at most one letter was removed from each: a letter is missing,
-    superfluous, wrong, or exchanged with its neighbour.
-    """
-    short = word[:_MAX_WORD_CHARS]
-    variants = {short}
-    if len(short) >= _MIN_TOLERANT_CHARS:
-        variants.update(short[:place] + short[place + 1 :] for place in range(len(short)))
-    return sorted(_WORD + variant for variant in variants)
+
+def list_search_words(name: str) -> set[str]:
+    """Return the words under which a name is found: its words, and its words joined, with and without generic ones."""
+    words = _split(name)
+    joined = {"".join(words), "".join(list_words(name))}
+    return {word[:_MAX_WORD_CHARS] for word in {*words, *joined} if word}
+
+
+def list_profile_words(name: str, brands: Iterable[str]) -> set[str]:
+    """Return the words under which a profile is found."""
+    return {word for text in (name, *brands) for word in list_search_words(text)}
 
 
 def list_profile_terms(name: str, brands: Iterable[str], domain: str | None) -> list[str]:
     """Return the search keys of a profile: brands, words of name and brands, and the domain with its parent domains."""
-    terms = {brand_term(brand) for brand in brands}
-    for text in (name, *brands):
-        words = _split(text)
-        for word in {*words, "".join(words), "".join(list_words(text))}:
-            terms.update(list_word_terms(word))
+    brands = tuple(brands)
+    terms = {*map(brand_term, brands), *map(word_term, list_profile_words(name, brands))}
     terms.update(map(domain_term, list_search_domains(domain) if domain else ()))
     return sorted(terms)
 
 
-def list_query_terms(q: str) -> tuple[Sequence[Sequence[str]], Sequence[str]]:
-    """Return the search keys of each word of a query, the longest word first, and those of the joined words.
+def list_deletions(word: str) -> list[str]:
+    """Return the word, and the word without each one of its letters.
 
-    Words such as `Ltd`, which many names contain, are ignored beside others.
-    A profile matches if it has a key of each word, or one of the joined words.
+    Two words with at most one wrong, missing, superfluous or exchanged letter have one of these texts in common.
     """
-    words = list(dict.fromkeys(list_words(q)))[:MAX_QUERY_WORDS]
-    ordered = sorted(words, key=len, reverse=True)
-    return [list_word_terms(word) for word in ordered], list_word_terms("".join(words)) if words else []
+    variants = {word}
+    if len(word) >= _MIN_TOLERANT_CHARS:
+        variants.update(word[:place] + word[place + 1 :] for place in range(len(word)))
+    return sorted(variants)
+
+
+def split_query(q: str) -> tuple[Sequence[str], str]:
+    """Return the words of a query, without generic ones such as `Ltd` beside others, and the words joined.
+
+    A profile matches if it has each word, or the joined words.
+    """
+    words = list(dict.fromkeys(word[:_MAX_WORD_CHARS] for word in list_words(q)))[:MAX_QUERY_WORDS]
+    return words, "".join(words)[:_MAX_WORD_CHARS]
+
+
+def select_similar(word: str, candidates: Iterable[str]) -> list[str]:
+    """Return the candidates that equal the word or have one wrong, missing, superfluous or exchanged letter, nearest first.
+
+    Words with fewer than four letters must be equal. At most MAX_SIMILAR_WORDS are returned.
+    """
+    limit = 1 if len(word) >= _MIN_TOLERANT_CHARS else 0
+    found = [(OSA.distance(word, other, score_cutoff=limit), other) for other in candidates]
+    return [other for distance, other in sorted(found) if distance <= limit][:MAX_SIMILAR_WORDS]
 
 
 def build_slug(name: str) -> str:

@@ -74,7 +74,6 @@ class ConsolePage:
         organisation_kind: The kind of organisations that have the page, `retailer` or `vendor`; None for both.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
-        organisation_kind: The kind of organisation that has the page, `retailer` or `vendor`; None for both.
         audience: Who can see the page: a `member` of an organisation, any signed-in `person`, or `anybody`.
         max_bytes: The maximum size of a form in bytes, including files.
         error_view: The view that shows the form again after `view` raised an error, which the context contains as `refused`.
@@ -84,9 +83,9 @@ class ConsolePage:
     view: View
     methods: tuple[str, ...]
     scope: str | None = None
-    organisation_kind: str | None = None
     section: str | None = None
     title: str | None = None
+    organisation_kind: str | None = None
     audience: Literal["member", "person", "anybody"] = "member"
     max_bytes: int = MAX_FORM_BYTES
     error_view: View | None = None

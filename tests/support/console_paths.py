@@ -12,6 +12,7 @@ _STREAMS = ("/stream/", "/progress")
 _UNKNOWN_IDS = {"secret": "none", "org": "org_0000000000000000000000"}
 """Secrets in rules, which only recipients of a link know."""
 _FURTHER: Final[Mapping[str, Sequence[str]]] = {
+    "/console/vendors": ("?q=oak&verified=false",),
     "/console/catalogue": ("?q=oak", "?status=active"),
     "/console/developers/events": ("?types=offer.changed",),
     "/console/developers/reference": ("?q=list",),
@@ -60,6 +61,7 @@ def _ids(made: LargeOrganisation) -> dict[str, Sequence[str]]:
         "/console/organisation/agreement/versions/": ["1"],
         "/console/organisation/audit/": made.audited[:1],
         "/console/invitations/": ["none"],
+        "/console/brand/claims/": ["vcl_0000000000000000000000"],
         "/console/link/": ["none"],
         "/console/set-password/": ["none"],
         "/console/sso/callback/": ["none"],

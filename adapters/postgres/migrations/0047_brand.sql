@@ -33,6 +33,13 @@ CREATE TABLE vendor_profile_terms (
     profile text COLLATE "C" NOT NULL,
     PRIMARY KEY (livemode, term, profile)
 );
+-- Words of profiles, each under the texts that remain without one of its letters. Words without a profile may remain; they find nothing.
+CREATE TABLE vendor_words (
+    livemode boolean NOT NULL,
+    deletion text COLLATE "C" NOT NULL,
+    word text COLLATE "C" NOT NULL,
+    PRIMARY KEY (livemode, deletion, word)
+);
 CREATE UNIQUE INDEX vendor_profile_terms_brand ON vendor_profile_terms (livemode, term) WHERE term ^@ 'b:';
 
 CREATE TABLE brand_claims (
@@ -73,7 +80,7 @@ DO $$
 DECLARE
     shared_table regclass;
 BEGIN
-    FOREACH shared_table IN ARRAY '{vendor_profiles, vendor_profile_terms, claim_invitations}'::regclass[] LOOP
+    FOREACH shared_table IN ARRAY '{vendor_profiles, vendor_profile_terms, vendor_words, claim_invitations}'::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', shared_table);
         EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', shared_table);
         EXECUTE format('CREATE POLICY system ON %s TO joinery_system USING (true)', shared_table);
@@ -87,4 +94,6 @@ $$;
 CREATE POLICY mode ON vendor_profiles FOR SELECT TO joinery_app
     USING (livemode = (current_setting('joinery.livemode') = 't'));
 CREATE POLICY mode ON vendor_profile_terms FOR SELECT TO joinery_app
+    USING (livemode = (current_setting('joinery.livemode') = 't'));
+CREATE POLICY mode ON vendor_words FOR SELECT TO joinery_app
     USING (livemode = (current_setting('joinery.livemode') = 't'));

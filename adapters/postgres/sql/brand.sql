@@ -23,6 +23,20 @@ WHERE livemode = %(livemode)s AND merged_into IS NULL
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
+-- list_similar_words --
+SELECT DISTINCT word FROM vendor_words WHERE livemode = %(livemode)s AND deletion = ANY(%(deletions)s)
+
+-- count_profiles --
+-- The number of profiles of each group of terms, at most about `max_count` for each term.
+SELECT (
+    SELECT count(*) FROM jsonb_array_elements_text(g.terms) AS given (term)
+    CROSS JOIN LATERAL (
+        SELECT FROM vendor_profile_terms t WHERE t.livemode = %(livemode)s AND t.term = given.term LIMIT %(max_count)s
+    ) AS counted
+)
+FROM jsonb_array_elements(%(groups)s) WITH ORDINALITY AS g (terms, place)
+ORDER BY g.place
+
 -- search_profiles --
 -- Each start is a term and the groups of terms of which a profile must have one each. The first profiles of each start are merged.
 WITH found AS (
@@ -30,10 +44,12 @@ WITH found AS (
     FROM jsonb_to_recordset(%(starts)s) AS start (term text, groups jsonb)
     CROSS JOIN LATERAL (
         SELECT t.profile FROM vendor_profile_terms t
-        JOIN vendor_profiles p ON p.livemode = %(livemode)s AND p.id = t.profile AND p.merged_into IS NULL
         WHERE t.livemode = %(livemode)s AND t.term = start.term
-            AND p.status = %(status)s --? status
-            AND p.verified = %(verified)s --? verified
+            AND EXISTS ( --? filtered
+                SELECT FROM vendor_profiles p WHERE p.livemode = %(livemode)s AND p.id = t.profile --? filtered
+                    AND p.status = %(status)s --? status
+                    AND p.verified = %(verified)s --? verified
+            ) --? filtered
             AND t.profile < %(page_key)s --? after
             AND t.profile > %(page_key)s --? before
             AND NOT EXISTS (
@@ -47,11 +63,15 @@ WITH found AS (
         ORDER BY t.profile DESC LIMIT {limit} --? forwards
         ORDER BY t.profile ASC LIMIT {limit} --? backwards
     ) AS one
+    ORDER BY one.profile DESC LIMIT {limit} --? forwards
+    ORDER BY one.profile ASC LIMIT {limit} --? backwards
 )
-SELECT {profile} FROM vendor_profiles
-WHERE livemode = %(livemode)s AND id IN (SELECT profile FROM found)
-ORDER BY id DESC LIMIT {limit} --? forwards
-ORDER BY id ASC LIMIT {limit} --? backwards
+SELECT p.* FROM found
+CROSS JOIN LATERAL (
+    SELECT {profile} FROM vendor_profiles WHERE livemode = %(livemode)s AND id = found.profile LIMIT 1
+) AS p
+ORDER BY found.profile DESC --? forwards
+ORDER BY found.profile ASC --? backwards
 
 -- add_profile --
 INSERT INTO vendor_profiles (livemode, {stored})
@@ -66,6 +86,11 @@ DELETE FROM vendor_profiles WHERE livemode = %(livemode)s AND id = %(id)s
 -- add_terms --
 INSERT INTO vendor_profile_terms (livemode, term, profile)
 SELECT %(livemode)s, term, %(id)s FROM unnest(%(terms)s::text[]) AS given (term)
+
+-- add_words --
+INSERT INTO vendor_words (livemode, deletion, word)
+SELECT %(livemode)s, deletion, word FROM unnest(%(deletions)s::text[], %(words)s::text[]) AS given (deletion, word)
+ON CONFLICT DO NOTHING
 
 -- remove_terms --
 DELETE FROM vendor_profile_terms WHERE livemode = %(livemode)s AND term = ANY(%(terms)s) AND profile = %(id)s

@@ -1,9 +1,18 @@
 """Keys of brands and words, slugs, and normalised domains."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.brand.domains import find_registrable_domain, is_deceptive, list_search_domains, normalise_domain
-from domain.brand.names import build_slug, compute_brand_key, list_profile_terms, list_query_terms
+from domain.brand.names import (
+    build_slug,
+    compute_brand_key,
+    list_deletions,
+    list_profile_words,
+    select_similar,
+    split_query,
+)
 from domain.kernel.errors import InvalidRequest
 
 
@@ -27,9 +36,15 @@ def test_brands_without_letters_have_no_key() -> None:
     ],
 )  # fmt: skip
 def test_words_are_found_with_a_wrong_letter(q: str, found: bool) -> None:
-    terms = set(list_profile_terms("Fjord Furniture", ("WestElm",), None))
-    words, joined = list_query_terms(q)
-    assert (all(not terms.isdisjoint(word) for word in words) or not terms.isdisjoint(joined)) is found
+    known = list_profile_words("Fjord Furniture", ("WestElm",))
+    words, joined = split_query(q)
+    assert (all(select_similar(word, known) for word in words) or bool(select_similar(joined, known))) is found
+
+
+@given(st.text("abc", min_size=1, max_size=8), st.text("abc", min_size=1, max_size=8))
+def test_similar_words_have_a_deletion_in_common(first: str, second: str) -> None:
+    if select_similar(first, [second]) and len(second) >= 4:
+        assert not set(list_deletions(first)).isdisjoint(list_deletions(second))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""Response times of the directory's filters with many profiles (`make bench-brand ARGS=1000000`)."""
+
+import asyncio
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+
+from adapters.postgres.brand import PROFILES, list_terms, list_word_rows
+from benchmarks.ingest import print_figure
+from benchmarks.stack import Stack, running_stack
+from domain.brand.model import DirectoryFilter, ProfileStatus, VendorProfile
+from domain.brand.ports import VendorProfileStore
+from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+
+_SYLLABLES = "ba be bi bo da do el fa fi fjor ga go ha hel ik ka ko la li lo ma mi mo na no oak or pa ra ri ro sa sta ta ti to va".split()
+_COMMON = {"home": 0.2, "furniture": 0.2, "design": 0.1, "studio": 0.05, "sofa": 0.03, "oak": 0.01}
+"""Common words of names, with the fraction of profiles whose names contain each."""
+_CLAIMED = 0.01
+_SAMPLES = 300
+_BATCH = 5_000
+_NOW = datetime.now(UTC)
+
+
+def _create_profile(rng: random.Random, number: int) -> VendorProfile:
+    """Return a profile whose name has one or two invented words, and some common ones."""
+    words = ["".join(rng.choices(_SYLLABLES, k=rng.choice((2, 3, 3, 4)))) for _ in range(rng.choice((1, 1, 2)))]
+    words += [word for word, share in _COMMON.items() if rng.random() < share]
+    catalogue = new_id("cat")
+    status = ProfileStatus.CLAIMED if rng.random() < _CLAIMED else ProfileStatus.UNCLAIMED
+    return VendorProfile(
+        id=new_id("vnd"), name=" ".join(words).title(), slug=f"slug-{number}", brands=(f"{words[0]} {number}",),
+        website_domain=f"www.{words[0]}{number}.example", status=status, catalogue=catalogue, created_at=_NOW,
+        updated_at=_NOW, holder=None, is_gathered=True, service_catalogue=catalogue,
+    )  # fmt: skip
+
+
+def _create_batches(count: int) -> Iterator[list[VendorProfile]]:
+    rng = random.Random(7)
+    for start in range(0, count, _BATCH):
+        yield [_create_profile(rng, number) for number in range(start, min(start + _BATCH, count))]
+
+
+async def _insert_profiles(connection: psycopg.AsyncConnection[Any], count: int) -> list[VendorProfile]:
+    """Insert profiles with their search keys; return a sample of them."""
+    columns, sample = ("livemode", *PROFILES.stored_columns), []
+    profile_copy = f"COPY vendor_profiles ({', '.join(columns)}) FROM STDIN".encode()
+    for batch in _create_batches(count):
+        async with connection.cursor() as cursor, cursor.copy(profile_copy) as copy:
+            for profile in batch:
+                await copy.write_row((True, *PROFILES.build_params(profile).values()))
+        async with (
+            connection.cursor() as cursor,
+            cursor.copy(b"COPY vendor_profile_terms (livemode, term, profile) FROM STDIN") as copy,
+        ):
+            for profile in batch:
+                for term in list_terms(profile):
+                    await copy.write_row((True, term, profile.id))
+        rows = sorted({row for profile in batch for row in list_word_rows(profile)})
+        await connection.execute(
+            "INSERT INTO vendor_words SELECT true, * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING",
+            ([row[0] for row in rows], [row[1] for row in rows]),
+        )
+        sample.append(batch[len(batch) // 2])
+    return sample
+
+
+def _exchange_letters(word: str) -> str:
+    return word[:2] + word[3] + word[2] + word[4:] if len(word) > 4 else word
+
+
+def _build_filters(sample: Sequence[VendorProfile]) -> Mapping[str, list[DirectoryFilter]]:
+    """Return filters by label, several of each kind."""
+    words = [profile.name.split()[0].lower() for profile in sample]
+    return {
+        "q, one word": [DirectoryFilter(q=word) for word in words],
+        "q, one word with exchanged letters": [DirectoryFilter(q=_exchange_letters(word)) for word in words],
+        "q, a whole name": [DirectoryFilter(q=profile.name) for profile in sample],
+        "q, a common word": [DirectoryFilter(q=word) for word in _COMMON],
+        "q, two common words": [DirectoryFilter(q="sofa oak"), DirectoryFilter(q="design studio")],
+        "q, a rare and a common word": [DirectoryFilter(q=f"{word} design") for word in words],
+        "q, unknown": [DirectoryFilter(q="zzyzx quux")],
+        "domain": [DirectoryFilter(domain=profile.website_domain) for profile in sample],
+        "q and domain": [DirectoryFilter(q=profile.name, domain=profile.website_domain) for profile in sample],
+        "status of few": [DirectoryFilter(status=ProfileStatus.CLAIMED)],
+        "q of a common word and status of few": [DirectoryFilter(q="oak", status=ProfileStatus.CLAIMED)],
+        "no filter": [DirectoryFilter()],
+    }
+
+
+async def _measure(stack: Stack, label: str, filters: Sequence[DirectoryFilter]) -> None:
+    """Print the times of the first page and of the page after it."""
+    uow, tenant = stack.dependencies[UnitOfWork], Tenant("org_bench", True)
+    times, found = [], 0
+    for number in range(_SAMPLES):
+        request = PageRequest(20)
+        for _ in range(2):
+            started = time.perf_counter()
+            async with uow.begin_reading(tenant) as tx:
+                page = await tx[VendorProfileStore].page(request, filters[number % len(filters)])
+            times.append((time.perf_counter() - started) * 1000)
+            found += len(page.items)
+            if page.next_key is None:
+                break
+            request = PageRequest(20, page.next_key)
+    times.sort()
+    p95 = times[int(len(times) * 0.95)]
+    print_figure(label, f"median {statistics.median(times):.1f} ms, p95 {p95:.1f} ms, {found / len(times):.1f} found")
+
+
+async def main(count: int) -> None:
+    """Measure the filters of the directory."""
+    async with running_stack() as stack:
+        # the owner's policies do not permit COPY
+        url = stack.env["JOINERY_DATABASE_URL"].replace("//joinery@", "//postgres@")
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute("SET synchronous_commit = off")
+            started = time.perf_counter()
+            sample = await _insert_profiles(connection, count)
+            await connection.execute("VACUUM ANALYZE vendor_profiles, vendor_profile_terms, vendor_words")
+            print_figure(f"{count:,} profiles", f"{time.perf_counter() - started:.0f} s")
+            for table in ("vendor_profiles", "vendor_profile_terms", "vendor_words"):
+                cursor = await connection.execute(
+                    "SELECT reltuples::bigint, pg_total_relation_size(oid) FROM pg_class WHERE relname = %s", (table,)
+                )
+                for rows, size in await cursor.fetchall():
+                    print_figure(table, f"{rows:,} rows, {size / 2**20:,.0f} MiB")
+        for label, filters in _build_filters(sample).items():
+            await _measure(stack, label, filters)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
