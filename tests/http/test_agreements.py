@@ -286,4 +286,4 @@ async def test_retailers_have_no_page(vendor: Vendor) -> None:
     assert PAGE not in (await retailer.get("/console/organisation/members")).text
     assert PAGE in (await (await vendor.application.open_browser("Lindgren")).get("/console/organisation/members")).text
     for path in (PAGE, f"{PAGE}/versions/1"):
-        assert (await retailer.get(path)).status == 404
+        assert (await retailer.get(path)).status == 403

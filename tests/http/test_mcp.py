@@ -80,8 +80,8 @@ async def test_every_tool_answers_and_none_breaks_the_protocol(
                 assert result.structured_content["code"] in _EXPECTED, (tool.name, result.structured_content)
 
 
-_EXPECTED = {"not_found", "rate_limited", "unprocessable", "internal_error", "conflict"}
-"""Errors of calls with example IDs, and of operations whose dependencies the test application lacks."""
+_EXPECTED = {"not_found", "rate_limited", "unprocessable", "internal_error", "conflict", "permission_denied"}
+"""Errors of calls with example IDs, of operations whose dependencies the test application lacks, and of those for vendors."""
 
 
 async def test_tools_call_the_operations_of_the_api(application: ApplicationHarness, client: Client) -> None:

@@ -62,7 +62,7 @@ def list_values(operation: Operation, field: str) -> Iterator[Any]:
 CREATES = [
     (operation, field)
     for operation in OPERATIONS
-    if operation.method == "POST" and operation.status == 201 and operation.area != "uploads"
+    if operation.method == "POST" and operation.status == 201 and operation.area not in ("agreements", "uploads")
     for field in list_fields(operation)
 ]
 PATCHES = [
