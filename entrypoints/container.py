@@ -23,6 +23,8 @@ from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
+from adapters.postgres.brand import PostgresBrandRegistry
+from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.jobs import PostgresDispatch
@@ -65,8 +67,10 @@ from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
 from domain.agreements.ports import AgreementRegistry
 from domain.agreements.usecases.publishing import AgreementPublisher
+from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.demand.ports import DemandUpkeep
 from domain.exports.ports import ExportUpkeep
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
@@ -143,6 +147,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         Connectors: partial(
             load_connectors, Path(settings.plugins_file), release_version=factories.get_release_version()
         ),
+        BrandRegistry: PostgresBrandRegistry,
         CredentialLookup: PostgresCredentials,
         DeliveryStore: PostgresDeliveryStore,
         DeliveryDatabases: partial(PostgresDeliveryNodes, shards=SHARD_COUNT),
@@ -202,6 +207,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         TokenStore: PostgresTokenStore,
         UnitOfWork: PostgresUnitOfWork,
         UsageUpkeep: PostgresUsageMaintenance,
+        DemandUpkeep: PostgresDemandUpkeep,
         Vault: AesGcmVault,
         WebClient: HttpWeb,
         Workload: PostgresWorkload,

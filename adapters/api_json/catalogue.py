@@ -3,7 +3,7 @@
 Their format is described in docs/conventions.md#products-variants-and-offers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -113,6 +113,7 @@ _DOCUMENT_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DATA_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MEDIA_DECODER = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _VARIANTS_DECODER = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_OFFERS_DECODER = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _URL_DECODER = msgspec.json.Decoder(str)
 
 
@@ -142,6 +143,23 @@ def _set_image(item: dict[str, msgspec.Raw], image_id_by_url: Mapping[str, str],
     return original if image is None else original | {"id": image, "stored_url": f"{base_url}/v1/media/{image}"}
 
 
+def hide_offer_fields(document: bytes, names: Collection[str]) -> bytes:
+    """Remove fields of the offers of a product.
+
+    Args:
+        document: JSON of a product. Only the path to the offers is decoded, so all other values keep their bytes.
+        names: Names of the fields.
+    """
+    top = _DOCUMENT_DECODER.decode(document)
+    variants = _VARIANTS_DECODER.decode(top["variants"])
+    for variant in variants:
+        offers = _OFFERS_DECODER.decode(variant["offers"])
+        visible = [{name: value for name, value in offer.items() if name not in names} for offer in offers]
+        variant["offers"] = msgspec.Raw(_encode(visible))
+    top["variants"] = msgspec.Raw(_encode(variants))
+    return _encode(top)
+
+
 class JsonCatalogueRendering:
     """Rendering of the catalogue as JSON; implements the port CatalogueRenderer.
 
@@ -150,6 +168,16 @@ class JsonCatalogueRendering:
 
     def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
         self._base_url = base_url.rstrip("/")
+
+    def set_members(self, document: bytes, members: Mapping[str, Any]) -> bytes:
+        """Replace these members of a product's document."""
+        return _encode(
+            _DOCUMENT_DECODER.decode(document) | {name: msgspec.Raw(_encode(value)) for name, value in members.items()}
+        )
+
+    def hide_offer_fields(self, document: bytes, names: Collection[str]) -> bytes:
+        """Remove fields of the offers from a product's document."""
+        return hide_offer_fields(document, names) if names else document
 
     def set_images(self, document: bytes, image_id_by_url: Mapping[str, str]) -> bytes:
         """Set `id` and `stored_url` of the media whose image is stored; remove both members from all other media."""

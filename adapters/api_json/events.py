@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from domain.catalogue.differences import find_affected_facets
-from domain.changes.model import GROUP_BY_FIELD
+from domain.catalogue.licences import GROUP_BY_FIELD
 from domain.events.model import Event, LoggedEvent, Provenance, to_omitted_field
 from domain.kernel.bounds import EVENT_BYTES
 from domain.kernel.json_values import format_time

@@ -37,6 +37,7 @@ CONSTRUCTIONS = (
     "power_loomed", "braided", "printed", "hide",
 )  # fmt: skip
 AVAILABILITY = enum(Availability.IN_STOCK, *(state for state in Availability if state != Availability.IN_STOCK))
+VISIBILITY = with_title("visibility", enum(*Visibility))
 DIMENSIONS = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
 
 
@@ -256,7 +257,7 @@ PRODUCT = response_object(
         "version": integer(2, minimum=1),
         "data": PRODUCT_DATA,
         "variants": array(VARIANT),
-        "visibility": enum(*Visibility),
+        "visibility": VISIBILITY,
         "created_at": timestamp(),
         "updated_at": timestamp("Time of the last change of the product, its variants or offers."),
         "merged_from": array(id_schema("prod"), description="Products of other sources that are merged into this one."),

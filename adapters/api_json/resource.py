@@ -62,7 +62,19 @@ class Body(Generic[C_co]):
         *,
         is_required: bool = True,
         max_bytes: int = DEFAULT_MAX_BYTES,
+        accepted_schema: Schema | None = None,
     ) -> None:
+        """Declare a body.
+
+        Args:
+            schema: The documented JSON schema.
+            decode: Converts JSON to the command.
+            is_required: Whether the operation requires a body.
+            max_bytes: The maximum size in bytes.
+            accepted_schema: The JSON schema that a body must have, if the operation itself checks some parts of it and
+                reports invalid ones in its response; by default `schema`.
+        """
+        self.accepted_schema: Final = schema if accepted_schema is None else accepted_schema
         self.schema, self._decode, self.is_required, self.max_bytes = schema, decode, is_required, max_bytes
         self.max_values: Final = max_bytes * Body.MAX_VALUES_PER_MIB >> 20
         self._moments = create_time_parser(schema.get("properties", {}))

@@ -31,6 +31,7 @@ from domain.catalogue.batch import Batch, FingerprintDiff, RowFingerprint, SlotR
 from domain.catalogue.category_rules import CategoryPaths, CategoryRules, ProductCategory
 from domain.catalogue.completions import MAX_CODE_COMPLETIONS, MAX_WORD_COMPLETIONS, PREFIX_END, Completions
 from domain.catalogue.filter_counts import MAX_COUNTED_PRODUCTS, FilterCounts, count_values, list_most_frequent
+from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, UNSHAREABLE_BASES
 from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence
 from domain.catalogue.merged_view import MergedView
 from domain.catalogue.missed_runs import MIN_MISSED_RUNS, AbsentProduct
@@ -87,9 +88,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         self._rendering = rendering
 
     async def list_products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        if filter.catalogue is not None and not await self._can_read(filter.catalogue):
-            return Page((), False, None)
-        found, end = await self._run_query(build_products_query(filter, page_request))
+        found, end = await self._run_query(await self._build_products_query(filter, page_request))
         if any(row[1] is None for row in found):
             found, page_request = await self._add_large_documents(found, page_request)
         return build_page([Document(*row[:3]) for row in found], page_request, scan_end=end)
@@ -161,9 +160,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         )
 
     async def count_filter_values(self, filter: ProductFilter) -> FilterCounts:
-        if filter.catalogue is not None and not await self._can_read(filter.catalogue):
-            return FilterCounts(0, is_complete=True)
-        query = build_products_query(filter, PageRequest(limit=MAX_COUNTED_PRODUCTS))
+        query = await self._build_products_query(filter, PageRequest(limit=MAX_COUNTED_PRODUCTS))
         found, end = await self._run_query(
             query._replace(values=query.values | {"max_document_bytes": IDS_ONLY_MAX_BYTES})
         )
@@ -212,8 +209,10 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         titles: dict[str, str] = dict(await self._fetch_rows("list_titles", ids=large)) if large else {}
         return Page(tuple(_build_offer_line(row, titles) for row in page.items), page.has_more, page.next_key)
 
-    async def _can_read(self, catalogue: str) -> bool:
-        return bool(await self._fetch_scalar("get_own_catalogue") == catalogue)
+    async def _build_products_query(self, filter: ProductFilter, page_request: PageRequest) -> ListQuery:
+        """Return the query for a page of products; the own catalogue is read without licensed copies."""
+        is_own = filter.catalogue is not None and await self._fetch_scalar("get_own_catalogue") == filter.catalogue
+        return build_products_query(replace(filter, catalogue=None) if is_own else filter, page_request, is_own=is_own)
 
     async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
         await self._session.create_temporary_tables(BATCH_SQL["create_staging_tables"])
@@ -322,7 +321,8 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             id: SourcePrecedence.from_settings(is_first_party=first, licence_basis=basis)
             for id, first, basis in source_rows
         }
-        return ProductCluster(products_by_id, applied, precedences)
+        unshareable = frozenset(id for id, _, basis in source_rows if basis in UNSHAREABLE_BASES)
+        return ProductCluster(products_by_id, applied, precedences, unshareable)
 
     async def save_merged_view(self, merged_view: MergedView, now: datetime) -> None:
         await MergedViewWriter(self._session, self._rendering).write(merged_view, now)
@@ -400,9 +400,9 @@ def _build_offer_line(row: DatabaseRow, titles: Mapping[str, str]) -> OfferLine:
     `titles` contains the titles of products whose data was too large to be read with the row, by product ID.
     """
     title = titles.get(row[2]) if row[21] is None else rows.decode_data(row[21]).get("title")
-    return OfferLine(
-        rows.build_offer(*row[:20]), row[20], title, rows.decode_data(row[22]).get("sku"), row[23], row[24]
-    )
+    offer, hidden = rows.build_offer(*row[:20]), HIDDEN_FIELDS_BY_VIEW[row[25]]
+    offer.data = {name: value for name, value in offer.data.items() if name not in hidden}
+    return OfferLine(offer, row[20], title, rows.decode_data(row[22]).get("sku"), row[23], row[24])
 
 
 class _CopyReader:

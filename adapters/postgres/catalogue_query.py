@@ -69,7 +69,20 @@ The data is compared as well, since earlier releases do not update the key.
 """
 
 
-def _load_statements_with_limits(scan_limit: int, lookup_scan_limit: int) -> Mapping[str, LiteralString]:
+_RELATIONS = ("products", "variants", "offers", "product_terms", "product_documents")
+"""Tables of a catalogue. The views that also have the licensed copies of other organisations' rows begin with `readable_`."""
+
+
+def _load_statements(
+    scan_limit: int = SCAN_LIMIT, lookup_scan_limit: int = _LOOKUP_SCAN_LIMIT, *, is_own: bool = False
+) -> Mapping[str, LiteralString]:
+    """Return the statements of the lists.
+
+    Args:
+        scan_limit: Maximum number of rows that are scanned for a page.
+        lookup_scan_limit: The same if each row requires a lookup in another index.
+        is_own: Whether the statements read only the organisation's own rows, without licensed copies.
+    """
     return load_statements(
         "catalogue",
         scan_products=_TEMPLATES["scan_products"],
@@ -82,23 +95,28 @@ def _load_statements_with_limits(scan_limit: int, lookup_scan_limit: int) -> Map
         count_limit=str(_COUNT_LIMIT),
         max_sorted_products=str(_MAX_SORTED_PRODUCTS),
         sort_limit=str(_SORT_LIMIT),
+        **{name: name if is_own else "readable_" + name.removeprefix("product_") for name in _RELATIONS},
     )
 
 
-SQL = _load_statements_with_limits(SCAN_LIMIT, _LOOKUP_SCAN_LIMIT)
-_FIRST_SCAN_STATEMENTS = _load_statements_with_limits(_FIRST_SCAN_LIMIT, _FIRST_SCAN_LIMIT)
+SQL = _load_statements()
+_OWN_STATEMENTS = _load_statements(is_own=True)
+_FIRST_SCAN_STATEMENTS = {
+    is_own: _load_statements(_FIRST_SCAN_LIMIT, _FIRST_SCAN_LIMIT, is_own=is_own) for is_own in (False, True)
+}
 FILTERS = {
     "products": (
-        "updated_since", "status", "brand", "category", "availability", "source", "q", "id", "variant", "offer", *search_terms.CODE_FILTERS,
+        "updated_since", "status", "brand", "category", "availability", "source", "catalogue", "q", "id", "variant", "offer", *search_terms.CODE_FILTERS,
     ),
     "offers": ("variant", "product", "source", "availability", "updated_since", "id", *search_terms.CODE_FILTERS),
 }  # fmt: skip
 """Names of the filters that each list supports."""
 _WORD_NAMES = tuple(f"word{n}" for n in range(search_terms.MAX_QUERY_WORDS))
-_TERM_FILTERS = frozenset((*_WORD_NAMES, "category", "availability", "source"))
+_TERM_FILTERS = frozenset((*_WORD_NAMES, "category", "availability", "source", "catalogue"))
 _INDEXES = {
     "products": (
-        "id", "variant", "offer", *search_terms.CODE_FILTERS, "brand", *_WORD_NAMES, "category", "source", "availability", "status", "",
+        "id", "variant", "offer", *search_terms.CODE_FILTERS, "brand", *_WORD_NAMES, "category", "source", "catalogue", "availability", "status",
+        "",
     ),
     "offers": ("id", "variant", "product", *search_terms.CODE_FILTERS, "source", "availability", ""),
 }  # fmt: skip
@@ -123,12 +141,14 @@ class ListQuery(NamedTuple):
         line_names: Names of the template's optional lines to include; those that depend on the scanned index are added on rendering.
         values: Parameters of the statement.
         page_request: Requested page.
+        is_own: Whether the page has only the organisation's own rows, without licensed copies.
     """
 
     name: str
     line_names: frozenset[str]
     values: dict[str, Any]
     page_request: PageRequest
+    is_own: bool = False
 
     @property
     def count_statement(self) -> LiteralString | None:
@@ -136,8 +156,10 @@ class ListQuery(NamedTuple):
         indexed = self.line_names & {*_INDEXES[self.name], _UPDATED_SINCE}
         if indexed & _SELECTIVE_FILTERS or (len(indexed) < 2 and not indexed & _UNORDERED_FILTERS):
             return None
+        statements = _OWN_STATEMENTS if self.is_own else SQL
         return render_statement(
-            SQL["count_products_by_filter" if self.name == "products" else "count_offers_by_filter"], self.line_names
+            statements["count_products_by_filter" if self.name == "products" else "count_offers_by_filter"],
+            self.line_names,
         )
 
     @property
@@ -149,7 +171,11 @@ class ListQuery(NamedTuple):
         if self.line_names & _UNORDERED_FILTERS:
             return None
         return build_list_statement(
-            self.name, self.line_names, self.page_request, self.likely_filter, templates=_FIRST_SCAN_STATEMENTS
+            self.name,
+            self.line_names,
+            self.page_request,
+            self.likely_filter,
+            templates=_FIRST_SCAN_STATEMENTS[self.is_own],
         )
 
     @property
@@ -168,7 +194,7 @@ class ListQuery(NamedTuple):
 
     def build_statement(self, scanned_filter: str) -> LiteralString:
         """Return the list statement that scans the index of the filter `scanned_filter`; if empty, the list's order."""
-        return build_list_statement(self.name, self.line_names, self.page_request, scanned_filter)
+        return self._build_statement(scanned_filter)
 
     def build_end_statement(self, scanned_filter: str, row_counts: Mapping[str, int]) -> LiteralString | None:
         """Return the statement that selects the key of the last scanned row; None if all rows were scanned.
@@ -181,8 +207,12 @@ class ListQuery(NamedTuple):
         """
         if row_counts[scanned_filter] < _COUNT_LIMIT or "no_word" in self.line_names:
             return None
+        return self._build_statement(scanned_filter, f"find_{self.name}_scan_end")
+
+    def _build_statement(self, scanned_filter: str, statement_name: str | None = None) -> LiteralString:
+        templates = _OWN_STATEMENTS if self.is_own else SQL
         return build_list_statement(
-            self.name, self.line_names, self.page_request, scanned_filter, statement_name=f"find_{self.name}_scan_end"
+            self.name, self.line_names, self.page_request, scanned_filter, statement_name, templates
         )
 
 
@@ -203,7 +233,7 @@ def build_list_statement(
         page_request: The requested page.
         scanned_filter: Filter whose index is scanned; None for the presumably most selective one.
         statement_name: Name of another statement that scans the same index; None for the list's statement.
-        templates: Statements with other scan limits than SQL; None for SQL.
+        templates: Statements with other scan limits or relations than SQL; None for SQL.
     """
     all_filters = frozenset(filters)
     scanned_filter = choose_scanned_filter(name, all_filters, {}) if scanned_filter is None else scanned_filter
@@ -261,6 +291,7 @@ _PRODUCT_PARAMETERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "category": search_terms.category_term,
     "availability": search_terms.availability_term,
     "source": search_terms.source_term,
+    "catalogue": search_terms.catalogue_term,
     "variant": encode_texts,
     "offer": encode_texts,
 }
@@ -278,8 +309,8 @@ def _convert_parameters(
     return {name: parameters[name](value) for name, value in values.items() if value is not None}
 
 
-def build_products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuery:
-    """Return the query for a page of products with this filter."""
+def build_products_query(filter: ProductFilter, page_request: PageRequest, *, is_own: bool = False) -> ListQuery:
+    """Return the query for a page of products with this filter; `is_own`: only of the organisation's own catalogue."""
     values = _convert_parameters(filter, _PRODUCT_PARAMETERS)
     names = {*values}
     if filter.q is not None:
@@ -287,7 +318,7 @@ def build_products_query(filter: ProductFilter, page_request: PageRequest) -> Li
         values |= words | {"code": search_terms.normalise_code(filter.q)}
         names |= {"q", *(words or ("no_word",))}
     values |= {"max_document_bytes": LIST_BYTES // page_request.limit, **build_page_params(page_request)}
-    return ListQuery("products", frozenset(names), values, page_request)
+    return ListQuery("products", frozenset(names), values, page_request, is_own)
 
 
 def build_offers_query(filter: OfferFilter, page_request: PageRequest) -> ListQuery:

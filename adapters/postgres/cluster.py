@@ -9,7 +9,7 @@ repeats its deletions by age.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
@@ -33,12 +33,23 @@ REFERENCE_TABLES = (
     "invitations",
     "api_keys",
     "licences",
+    "published_products",
+    "published_terms",
+    "published_documents",
+    "published_variants",
+    "published_offers",
+    "published_images",
     "oauth_apps",
     "oauth_grants",
     "sso_connections",
     "sso_domains",
     "sso_subjects",
     "agreements",
+    "demand_queries",
+    "vendor_profiles",
+    "vendor_profile_terms",
+    "brand_claims",
+    "claim_invitations",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 
@@ -217,9 +228,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
         await connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
     for name, fault in await connection.fetch_rows("create_log_server_tables"):
         raise ClusterError(f"The table log_server could not be created on {name}: {fault}")
-    for name in placement_before.unplaced_reference_tables:
-        report(f"{name}: copied to every node")
-        await connection.fetch_rows("replicate_table", name=name)
+    await _replicate_tables(connection, placement_before.unplaced_reference_tables, report)
     for name in placement_before.unplaced_distributed_tables:
         report(f"{name}: distributed by organisation")
         if index := await connection.fetch_value("list_unsuitable_indexes", table=name):
@@ -229,6 +238,8 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
         await connection.fetch_rows(
             "distribute_anchor_table" if name == ANCHOR_TABLE else "distribute_table", name=name, shards=shards
         )
+    for name, fault in await connection.fetch_rows("grant_views"):
+        raise ClusterError(f"The views could not be granted on {name}: {fault}")
     for (name,) in await connection.fetch_rows("list_tables_with_local_rows"):
         report(f"{name}: copy on the coordinator dropped")
         await connection.fetch_rows("truncate_local_copy", name=name)
@@ -242,6 +253,15 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
             "Permit logins of this role between the nodes (pg_hba.conf or pg_dist_authinfo), and run this command again."
         ) from error
     return placement_before
+
+
+async def _replicate_tables(connection: CoordinatorConnection, names: Iterable[str], report: ProgressReporter) -> None:
+    """Replicate reference tables to every node."""
+    for name in names:
+        report(f"{name}: copied to every node")
+        await connection.fetch_rows("replicate_table", name=name)
+        if name == "licences":
+            await connection.fetch_rows("use_shard_of_licences")
 
 
 async def _check_nodes(connection: CoordinatorConnection) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from psycopg import sql
 
+from adapters.postgres.brand import PROFILES, list_terms
 from adapters.postgres.nodes.connections import Connection, fetch_rows
 from adapters.postgres.nodes.pool import Pool
 from domain.kernel.tenancy import Tenant
@@ -36,12 +37,22 @@ _CREDENTIALS = (
     "sso_domains",
     "sso_subjects",
 )
-_REFERRING_COLUMN_BY_TABLE = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
+_REFERRING_COLUMN_BY_TABLE = {
+    "events": "owner",
+    "network_checkpoints": "owner",
+    "licences": "holder",
+    "demand_hours": "vendor",
+}
 """Columns that refer to the erased organisation in other organisations' rows, by table.
 
-The rows are copies of the erased organisation's published events, checkpoints of the copying, and licences that were
-granted to the erased organisation.
+The rows are copies of the erased organisation's published events, checkpoints of the copying, licences that were granted to
+the erased organisation, and signals about the erased organisation's products.
 """
+_RELEASE_PROFILE = """
+UPDATE vendor_profiles SET holder = NULL, status = 'unclaimed', verified = false, verified_at = NULL, catalogue = service_catalogue
+WHERE livemode = %s AND id = %s
+"""
+_DELETE_TERMS = "DELETE FROM vendor_profile_terms WHERE livemode = %s AND term = ANY(%s) AND profile = %s"
 _SIGN_IN_TABLES = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
@@ -73,6 +84,7 @@ class PostgresErasure:
                 )
                 for (other,) in await fetch_rows(connection, statement, (org,)):
                     deleted[table] += await _delete_rows(connection, table, {"org": other, column: org})
+            deleted["vendor_profiles"] += await _delete_profiles(connection, org)
             for table in _SIGN_IN_TABLES:
                 deleted[table] += await _delete_rows(connection, table, {"organisation": org})
             for (table,) in await fetch_rows(connection, _TABLES_BY_ORG):
@@ -85,6 +97,24 @@ class PostgresErasure:
     async def delete_organisation(self, org: str) -> None:
         async with self._pool.connect_as_owner() as connection:
             await connection.driver_connection.execute("DELETE FROM organisations WHERE id = %s", (org,))
+
+
+async def _delete_profiles(connection: Connection, org: str) -> int:
+    """Delete the vendor profiles that the organisation holds, and return those from gathered data to the service.
+
+    Returns the number of profiles.
+    """
+    names = sql.SQL(PROFILES.build_column_list())
+    statement = sql.SQL("SELECT livemode, {} FROM vendor_profiles WHERE holder = %s").format(names)
+    rows = await fetch_rows(connection, statement, (org,))
+    for livemode, *row in rows:
+        profile = PROFILES.build_from_row(*row)
+        if profile.is_gathered:
+            await connection.execute(_RELEASE_PROFILE, (livemode, profile.id))
+            continue
+        await connection.execute(_DELETE_TERMS, (livemode, list_terms(profile), profile.id))
+        await connection.execute("DELETE FROM vendor_profiles WHERE livemode = %s AND id = %s", (livemode, profile.id))
+    return len(rows)
 
 
 async def _remove_delivery_bodies(connection: Connection, org: str) -> int:

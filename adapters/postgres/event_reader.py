@@ -16,7 +16,8 @@ from adapters.postgres.event_log import POSITIONS_PER_BLOCK, SQL, generate_epoch
 from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.stores import ReferenceTableReader, build_tenant_params, render_statement
-from domain.changes.model import NETWORK, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, LogView
+from domain.catalogue.licences import NETWORK_GROUPS
+from domain.changes.model import NETWORK, OPEN_END, EventBatch, EventFilter, LogBounds, LogView
 from domain.changes.ports import EventPermission, JoinedEvents, RecentEvents
 from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition, limit_events, sum_body_bytes
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES

@@ -137,11 +137,11 @@ class PostgresMediaStore(TenantStore, MediaStore):
         values = {"origin": origin, "failure": failure, "retry_times": [now + delay for delay in delays]}
         return dict(await self._fetch_rows("record_origin_failure", host=host, **values))
 
-    async def rebuild_documents(self, limit: int) -> int:
+    async def rebuild_documents(self, limit: int) -> Sequence[str]:
         session = self._session
         stale = [product for (product,) in await self._fetch_rows("list_stale_products", limit=limit)]
         if not stale:
-            return 0
+            return []
         survivors: dict[str, str] = dict(await self._fetch_rows("lock_products", ids=encode_texts(stale)))
         others = await self._fetch_rows(
             "lock_products", ids=encode_texts(set(survivors.values()).difference(survivors))
@@ -154,7 +154,7 @@ class PostgresMediaStore(TenantStore, MediaStore):
             if updated != body:
                 await self._run("replace_document", product=product, body=updated, etag=compute_etag(updated))
         await self._run("mark_uses_current", ids=encode_texts(survivors))
-        return len(survivors)
+        return list(survivors.values())
 
     async def has_pending_documents(self) -> bool:
         return bool(await self._fetch_rows("list_stale_products", limit=1))

@@ -208,6 +208,7 @@ class PostgresOrgRegistry(ReferenceTableReader, OrgRegistry):
     _sql = SQL
     list_by_name = fetch_all(build_organisation)
     find_plan = fetch_first(build_plan)
+    find_by_catalogue = fetch_first(build_organisation)
 
     async def create(self, organisation: Organisation) -> None:
         live, test = organisation.catalogues

@@ -45,7 +45,7 @@ WHERE r.rolname = %s AND m.rolcanlogin AND NOT (a.admin_option OR m.rolsuper OR 
 _EXISTING_ROLES = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
 _OWNED = """
 SELECT c.relname, c.relkind = 'S' FROM pg_class c
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S')
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
     AND pg_has_role(c.relowner, 'USAGE')
 """
 _OTHER_OWNER = """

@@ -9,7 +9,14 @@ import psycopg
 
 from adapters.postgres.agreements import PostgresAgreementStore
 from adapters.postgres.audit import PostgresAuditLog
+from adapters.postgres.brand import (
+    CLAIMS,
+    PostgresBrandClaimStore,
+    PostgresClaimInvitationStore,
+    PostgresVendorProfileStore,
+)
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
+from adapters.postgres.demand import PostgresDemandStore, PostgresVendorStatsStore
 from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
@@ -20,6 +27,8 @@ from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import ConnectionCheckout, Pool, Reconnect
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
+from adapters.postgres.published_copies import PostgresPublishedCopies
+from adapters.postgres.publishing import PUBLICATION_RUNS, PostgresLicenceStore, PostgresPublicationStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
 from adapters.postgres.session import TenantSession
@@ -30,7 +39,7 @@ from adapters.postgres.table import ColumnCodec, Table, TableStore
 from adapters.postgres.usage import PostgresUsageMeters
 from adapters.postgres.webhooks import DELIVERY_TABLE, ENDPOINTS, PostgresWebhookStore
 from domain.audit.ports import AuditLog
-from domain.catalogue.ports import CatalogueRenderer, CatalogueStore
+from domain.catalogue.ports import CatalogueRenderer, CatalogueStore, PublishedCopies
 from domain.changes.ports import EventRendering
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -115,8 +124,10 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     Table(InboundMessage, "inbound_messages"),
     ENDPOINTS,
     DELIVERY_TABLE,
+    PUBLICATION_RUNS,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
+    CLAIMS,
 )
 _TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final[tuple[type[TenantStore], ...]] = (
@@ -139,7 +150,14 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresExportStore,
     PostgresWebhookStore,
     PostgresSsoStore,
+    PostgresLicenceStore,
+    PostgresPublicationStore,
     PostgresAgreementStore,
+    PostgresDemandStore,
+    PostgresVendorStatsStore,
+    PostgresVendorProfileStore,
+    PostgresBrandClaimStore,
+    PostgresClaimInvitationStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 
@@ -152,6 +170,7 @@ _STORE_FACTORIES: Final[Mapping[type, Callable[[PostgresTx], Any]]] = {
     **{store.__bases__[-1]: _create_store_factory(store) for store in STORES},
     CatalogueStore: lambda tx: PostgresCatalogueStore(tx.session, tx.rendering),
     MediaStore: lambda tx: PostgresMediaStore(tx.session, tx.rendering),
+    PublishedCopies: lambda tx: PostgresPublishedCopies(tx.session, tx.rendering),
     EventLog: lambda tx: PostgresEventLog(tx.session, tx.event_rendering),
 }
 

@@ -29,7 +29,11 @@ class ProductStatus(StoredEnum):
 
 
 class Visibility(StoredEnum):
-    """Visibility of a product, stored and returned without effect on access; new products are UNLISTED."""
+    """Visibility of a product to other organisations.
+
+    LISTED products of a published catalogue can be read with a licence. HIDDEN products were hidden by the vendor. UNLISTED products
+    were never published, or were withdrawn.
+    """
 
     LISTED = "listed"
     HIDDEN = "hidden"

@@ -1,6 +1,6 @@
 """Stores of products, variants and offers: JSON documents for readers, and batches for runs."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -11,7 +11,18 @@ from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.merged_statements import ProductCluster
 from domain.catalogue.merged_view import MergedView
 from domain.catalogue.missed_runs import AbsentProduct
-from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
+from domain.catalogue.model import (
+    Document,
+    OfferFilter,
+    OfferLine,
+    Product,
+    ProductFilter,
+    SourceItem,
+    Stream,
+    Variant,
+    Visibility,
+)
+from domain.catalogue.publication import PublicationState
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 
@@ -159,6 +170,46 @@ class CatalogueStore(CatalogueReader, Protocol):
         ...
 
 
+class PublishedCopies(Protocol):
+    """Copies of the tenant's listed products, which other organisations read according to their licences."""
+
+    async def lock_states(self, products: Sequence[str]) -> Sequence[PublicationState]:
+        """Lock these products until the transaction ends, and return what determines whether they have copies."""
+        ...
+
+    async def set_visibility(self, products: Sequence[str], visibility: Visibility) -> None:
+        """Set the visibility of products; the documents change with `advance_versions`."""
+        ...
+
+    async def advance_versions(self, products: Sequence[str]) -> None:
+        """Increment the versions of products, and write version, visibility and time into their documents."""
+        ...
+
+    async def write(self, products: Sequence[str]) -> None:
+        """Write the copies of these products, which must be visible and not merged into others, as they are now."""
+        ...
+
+    async def write_documents(self, products: Sequence[str], views: Collection[str]) -> None:
+        """Write the documents of these products for the views (domain/catalogue/licences.py)."""
+        ...
+
+    async def remove(self, products: Sequence[str]) -> None:
+        """Delete the copies of these products; products merged into one with a copy keep a reference to it."""
+        ...
+
+    async def get_documents(self, products: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Return the decoded documents of products by ID."""
+        ...
+
+    async def list_merge_groups(self, products: Sequence[str]) -> Sequence[str]:
+        """Return the IDs of these products and of all products that merges connect with them."""
+        ...
+
+    async def list_products_of_source(self, source: str, after: str, limit: int) -> Sequence[str]:
+        """Return up to `limit` IDs of the source's products that come after the ID `after`, in order."""
+        ...
+
+
 class CatalogueRenderer(Protocol):
     """Rendering of the catalogue as JSON, the same for all readers."""
 
@@ -172,6 +223,14 @@ class CatalogueRenderer(Protocol):
 
     def render_merged_product(self, product: Product, merged_view: MergedView) -> bytes:
         """Return the document of a product that represents several, with their IDs and the origin of each field."""
+        ...
+
+    def set_members(self, document: bytes, members: Mapping[str, Any]) -> bytes:
+        """Return the document of a product with these members of the product replaced."""
+        ...
+
+    def hide_offer_fields(self, document: bytes, names: Collection[str]) -> bytes:
+        """Return the document of a product without these fields of its offers."""
         ...
 
     def set_images(self, document: bytes, image_id_by_url: Mapping[str, str]) -> bytes:

@@ -91,6 +91,11 @@ def source_term(source: str) -> str:
     return "s:" + source
 
 
+def catalogue_term(catalogue: str) -> str:
+    """Return the search term of a catalogue; only published copies of products have it."""
+    return "k:" + catalogue
+
+
 def path_term_range(source: str) -> tuple[str, str]:
     """Return the range of the search terms of all category paths of a source: first text (inclusive) and end (exclusive)."""
     return f"p:{source}:", f"p:{source};"

@@ -8,21 +8,6 @@ from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
-GROUP_BY_FIELD = {
-    "quantity": "stock",
-    "incoming": "stock",
-    "lead_time_days": "stock",
-    "msrp": "retail",
-    "map": "retail",
-    "price": "retail",
-    "compare_at": "retail",
-    "cost": "trade",
-}
-"""Field groups of an offer's fields; other fields are in `base`."""
-NETWORK_GROUPS = frozenset({"base", "retail"})
-"""Field groups of a published catalogue that every organisation may read."""
-
-
 NETWORK = "network"
 """Pseudo-organisation of the network logs, which have copies of the events that all published catalogues create."""
 

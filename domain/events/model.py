@@ -40,10 +40,10 @@ _ROWS = (
     (
         _CATALOGUE, FEED,
         "offer.changed offer.created product.created product.discontinued product.merged product.unmerged product.updated "
-        "variant.created variant.merged variant.unmerged variant.updated",
-        "product.published product.withdrawn",
+        "variant.created variant.merged variant.unmerged variant.updated product.published product.withdrawn",
+        "",
     ),
-    (_BRAND, FEED, "", "catalogue.verified catalogue.unverified"),
+    (_BRAND, FEED, "catalogue.unverified catalogue.verified", ""),
     (_SOURCES, FEED, "source.blocked source.degraded source.recovered", ""),
     (_WEBHOOKS, WEBHOOKS_ONLY, "delivery.disabled", ""),
     (_WEBHOOKS, ON_REQUEST, "webhook.test", ""),
@@ -150,8 +150,12 @@ class Event:
 
     @property
     def previous_version(self) -> int | None:
-        """The version of the subject before the change; None at creation, and for subjects without an event per version."""
-        return self.version - 1 if self.version > 1 and self.type.startswith(_GAPLESS_VERSION_PREFIXES) else None
+        """The version of the subject before the change.
+
+        None for events with the whole subject (at creation and publication), and for subjects without an event per version.
+        """
+        is_whole = self.version == 1 or self.type.endswith((".created", ".published"))
+        return self.version - 1 if self.type.startswith(_GAPLESS_VERSION_PREFIXES) and not is_whole else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,12 @@ class Conflict(DomainError):
     code = "conflict"
 
 
+class BrandUnverified(DomainError):
+    """The vendor profile is not verified. Claim the brand first."""
+
+    code = "brand_unverified"
+
+
 class RequestInProgress(DomainError):
     """A request with this Idempotency-Key is still running. Send it again after the seconds in Retry-After to get its response."""
 

@@ -32,6 +32,10 @@ ORPHANS = timedelta(days=1)
 UNTIL_FREED = datetime(9999, 1, 1, tzinfo=UTC)
 """The expiry of objects that are stored until they are explicitly freed."""
 STATUS_CHECKS = timedelta(days=91)
+SIGNAL_IDS = timedelta(hours=24)
+"""IDs of signals of demand, by which repeated signals are recognised."""
+DEMAND_CELLS = timedelta(days=100)
+"""Released cells of demand, from their day; the longest period of the statistics is 90 days."""
 
 SESSIONS = timedelta(days=30)
 """Sessions, one-time links and invitations, from their end."""

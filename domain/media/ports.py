@@ -109,9 +109,10 @@ class MediaStore(Protocol):
         """Postpone all fetches from the host until the time."""
         ...
 
-    async def rebuild_documents(self, limit: int) -> int:
-        """Rebuild the documents of up to `limit` products whose images changed; return their number.
+    async def rebuild_documents(self, limit: int) -> Sequence[str]:
+        """Rebuild the documents of up to `limit` products whose images changed.
 
+        Returns the ID of the visible product for each of them.
         Products that other transactions have locked are skipped, and remain queued.
         """
         ...

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from domain.kernel.mail_addresses import normalise_mail_address
 
-ORGANISATION_KINDS = ("retailer", "vendor")
+VENDOR = "vendor"
+ORGANISATION_KINDS = ("retailer", VENDOR)
 OWNER = "owner"
 MANAGERS = frozenset({OWNER, "admin"})
 """Roles that may manage the members, credentials and settings of the organisation."""
@@ -85,6 +86,11 @@ class Organisation:
     api_version: str | None
     catalogues: tuple[str, str]
     created_at: datetime
+
+    @property
+    def is_vendor(self) -> bool:
+        """True if the organisation is a vendor, which can publish its catalogue."""
+        return self.kind == VENDOR
 
     def get_catalogue_id(self, livemode: bool) -> str:
         """Return the ID of the organisation's catalogue in live mode or test mode."""

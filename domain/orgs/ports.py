@@ -102,6 +102,10 @@ class OrgRegistry(Protocol):
         """
         ...
 
+    async def find_by_catalogue(self, catalogue: str) -> Organisation | None:
+        """Return the organisation to which a catalogue belongs, in live or test mode; None if there is none."""
+        ...
+
     async def list_by_name(self, name: str) -> Sequence[Organisation]:
         """Return the organisations with exactly that name, oldest first; an empty name returns all."""
         ...

@@ -16,6 +16,7 @@ _MODULES = (  # to add an area, add its module
     "changes",
     "catalogue",
     "matching",
+    "publishing",
     "media",
     "exports",
     "webhooks",
@@ -26,5 +27,9 @@ _MODULES = (  # to add an area, add its module
     "platform",
     "agents",
     "agreements",
+    "demand",
+    "vendor_stats",
+    "brand",
+    "vendor_directory",
 )
 AREAS: Final[tuple[Area, ...]] = tuple(import_module(f"entrypoints.areas.{module}").AREA for module in _MODULES)

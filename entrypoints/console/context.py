@@ -71,6 +71,7 @@ class ConsolePage:
         view: Function that handles requests. Methods other than GET and HEAD require a valid CSRF token in the form.
         methods: The allowed HTTP methods.
         scope: The scope that the person's role must include.
+        organisation_kind: The kind of organisations that have the page, `retailer` or `vendor`; None for both.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
         organisation_kind: The kind of organisation that has the page, `retailer` or `vendor`; None for both.
@@ -83,9 +84,9 @@ class ConsolePage:
     view: View
     methods: tuple[str, ...]
     scope: str | None = None
+    organisation_kind: str | None = None
     section: str | None = None
     title: str | None = None
-    organisation_kind: str | None = None
     audience: Literal["member", "person", "anybody"] = "member"
     max_bytes: int = MAX_FORM_BYTES
     error_view: View | None = None

@@ -184,6 +184,8 @@ _PREFIX_BY_SEGMENT = {
     "deliveries": "dlv",
     "audit-events": "aud",
     "request-logs": "req",
+    "claims": "vcl",
+    "vendor-profiles": "vnd",
 }
 """Prefix of the ID that follows a path segment, by segment: `src` in `/v1/sources/{id}`."""
 

@@ -23,7 +23,9 @@ class Route:
     def __post_init__(self) -> None:
         """Compile the operation's schemas. Raises an error for an invalid schema."""
         self.query_parser = QueryParser(self.operation)
-        self.body_validator = Validator(self.operation.body.schema) if self.operation.body is not None else None
+        self.body_validator = (
+            Validator(self.operation.body.accepted_schema) if self.operation.body is not None else None
+        )
         self.is_read = not self.operation.is_write
 
 

@@ -441,12 +441,19 @@ class Validator:
         if self._schema.is_valid(value):
             return ()
         error_by_name: dict[tuple[str, str], FieldError] = {}
-        for path, code, detail in self._iter_errors(value):
-            field_error = FieldError(self._format_path(path)[:MAX_FIELD_LENGTH], code, detail)
+        for field_error in self._iter_field_errors(value):
             error_by_name.setdefault((field_error.field, field_error.code), field_error)
             if len(error_by_name) > MAX_FIELD_ERRORS:
                 break
         return tuple(error_by_name.values())
+
+    def find_first_error(self, value: Any) -> FieldError | None:
+        """Return the first field error of the value, or None."""
+        return None if self._schema.is_valid(value) else next(self._iter_field_errors(value), None)
+
+    def _iter_field_errors(self, value: Any) -> Iterator[FieldError]:
+        for path, code, detail in self._iter_errors(value):
+            yield FieldError(self._format_path(path)[:MAX_FIELD_LENGTH], code, detail)
 
     def _iter_errors(self, value: Any) -> Iterator[FieldErrorParts]:
         """Yield the parts of the value's field errors. A large value is validated subschema by subschema to save memory."""

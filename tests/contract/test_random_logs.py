@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from domain.changes.model import NETWORK_GROUPS, EventFilter, LogView, get_network_tenant
+from domain.catalogue.licences import NETWORK_GROUPS
+from domain.changes.model import EventFilter, LogView, get_network_tenant
 from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from adapters.postgres.schema_migrations import migrate
 from benchmarks.receiver_client import ReceiverClient
-from domain.changes.model import NETWORK_GROUPS
+from domain.catalogue.licences import NETWORK_GROUPS
 from tests.faults.followers import Follower, FollowerThread, create_followers
 from tests.faults.log_checks import LoggedEvent, find_violations
 from tests.faults.postgres_server import FLUSHED, UNFLUSHED, PostgresServer

@@ -60,6 +60,7 @@ def test_no_table_has_two_retention_rules() -> None:
         ("security_events", retention.SECURITY_EVENTS),
         ("outgoing_mail", retention.OUTGOING_MAIL),
         ("platform_checks", retention.STATUS_CHECKS),
+        ("demand_cells", retention.DEMAND_CELLS),
     ],
 )
 def test_the_docs_state_the_ages_of_the_code(table: str, age: timedelta) -> None:
@@ -70,3 +71,4 @@ def test_the_docs_state_the_other_ages_of_the_code() -> None:
     rows = _read_rows()
     assert f"{retention.REQUEST_LOGS.days} at most" in rows["request_logs"][1]
     assert f"{retention.IDEMPOTENT_RESPONSES // timedelta(hours=1)} hours" in rows["idempotency_keys"][1]
+    assert f"{retention.SIGNAL_IDS // timedelta(hours=1)} hours" in rows["demand_signal_ids"][1]

@@ -94,6 +94,7 @@ def _list_filter_values(operation: str, filter: str, today: datetime) -> tuple[s
         "variant": (build_row_id("var", 9, day, ROWS // 2),),
         "product": (build_row_id("prod", 9, day, ROWS // 5),),
         "source": (build_row_id("src", 0, day), build_row_id("src", RARE_NUMBER, day)),
+        "period": ("7d", "30d", "90d"),
         "updated_since": tuple((today - timedelta(hours=hours)).isoformat() for hours in (24 * 100, 36, 6, -24)),
     }
     return known.get(f"{operation} {filter}") or known[filter]
@@ -130,6 +131,10 @@ class ListHarness:
 
 
 CATALOGUE = "cat_0000000000000000000001"
+_DEMAND_CELLS = """
+INSERT INTO demand_cells SELECT %s, true, 'prod_' || product, current_date - day, type, 9, 5
+FROM generate_series(1, %s) AS product, generate_series(1, 8) AS day, unnest(ARRAY['view', 'save', 'quote', 'cart', 'order']) AS type
+"""
 
 
 @asynccontextmanager
@@ -161,9 +166,10 @@ async def _create_organisation(
     container: Dependencies, owner: Any, catalogue: str, rows: int, today: datetime
 ) -> Tenant:
     plan = await container[OrgRegistry].find_plan("max")
-    organisation = builders.organisation(plan=plan, catalogues=(catalogue, catalogue + "t"))
+    organisation = builders.organisation(plan=plan, kind="vendor", catalogues=(catalogue, catalogue + "t"))
     await container[OrgRegistry].create(organisation)
     await insert_rows(owner, organisation.id, catalogue, rows, today.date())
+    await owner.execute(_DEMAND_CELLS, (organisation.id, rows // 40))
     return Tenant(organisation.id, True)
 
 
@@ -243,7 +249,8 @@ async def test_a_page_reads_few_rows(
                 await harness.connection.execute(f"SET plan_cache_mode = {mode}".encode())
                 found = await explain_plan(harness.connection, statement, values, "ANALYZE", "TIMING off")
                 most = SCAN_LIMIT + ROUTINE + SORTED if narrow else ROUTINE
-                few, whole = LIMIT + 1, FEW
+                # few rows of the own and of the licensed catalogues are sorted together
+                few, whole = FEW if operation.area == "catalogue" else LIMIT + 1, FEW
                 if by_days:
                     # days with few requests may be read and sorted completely, and the log has no index for rare filters
                     most, few, whole = (

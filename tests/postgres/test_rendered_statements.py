@@ -19,7 +19,7 @@ PARAMS = {
     "org": "org_1", "livemode": True, "page_key": "a", "updated_since": "2026-11-20", "code": "x",
     "max_document_bytes": 1000, "max_data_bytes": 1000,
     **dict.fromkeys(("id", "offer", "external_id", "gtin"), "[]"), "sku": "{}", "mpn": "{}",
-    **dict.fromkeys(("status", "brand", "category", "availability", "source", "product", "word0"), "x"), "variant": "[]",
+    **dict.fromkeys(("status", "brand", "category", "availability", "source", "catalogue", "product", "word0"), "x"), "variant": "[]",
 }  # fmt: skip
 
 

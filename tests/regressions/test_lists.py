@@ -20,8 +20,9 @@ def small_limits(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """Lower the limits: 10 rows scanned per page instead of thousands, 3 before counting, and counts up to 3 instead of 500."""
     monkeypatch.setattr(catalogue_query, "_MAX_SORTED_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNT_LIMIT", 3)
-    monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._load_statements_with_limits(10, 10))
-    monkeypatch.setattr(catalogue_query, "_FIRST_SCAN_STATEMENTS", catalogue_query._load_statements_with_limits(3, 3))
+    monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._load_statements(10, 10))
+    first = {is_own: catalogue_query._load_statements(3, 3, is_own=is_own) for is_own in (False, True)}
+    monkeypatch.setattr(catalogue_query, "_FIRST_SCAN_STATEMENTS", first)
 
 
 async def read_all(fetch: Any, limit: int) -> list[Any]:

@@ -41,7 +41,7 @@ class MergedCatalogue:
     products: list[Product] = field(default_factory=list)
 
     async def create_source(self, **changes: Any) -> Source:
-        made = builders.source(**({"catalogue": self.sources[0].catalogue} if self.sources else {}), **changes)
+        made = builders.source(**({"catalogue": self.sources[0].catalogue} if self.sources else {}) | changes)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             await tx[SourceStore].add(made)
         self.sources.append(made)

@@ -3,12 +3,16 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
 from domain.agreements.ports import AgreementRegistry
+from domain.brand.model import ClaimRequest, EvidenceInput, EvidenceKind
+from domain.brand.usecases.claims import ClaimService
+from domain.brand.usecases.profiles import ProfileService
 from domain.catalogue import categories
 from domain.changes.model import FeedPosition
 from domain.exports.model import ExportStatus
@@ -47,8 +51,15 @@ from tests.support.postgres import database
 CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", is_reversible=True)
 UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
+SIGNAL = {
+    "id": "one",
+    "type": "search_miss",
+    "query": "oak",
+    "occurred_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+}
 AGREEMENT = builders.agreement()
 BODIES: dict[str, Any] = {
+    "demand.create": {"signals": [SIGNAL]},
     "agreements.accept": {
         "version": AGREEMENT.version,
         "sha256": AGREEMENT.sha256,
@@ -56,6 +67,7 @@ BODIES: dict[str, Any] = {
         "signer_title": "Managing director",
         "authority_confirmed": True,
     },
+    "brand.update": {"name": "Renamed"},
     "runs.push": {"records": [RECORD]},
     "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.category_by_id()))}]},
     "sources.create": {"name": "Pushed", "kind": "push"},
@@ -69,6 +81,8 @@ BODIES: dict[str, Any] = {
 }
 """Valid bodies of operations whose examples are not valid for these resources."""
 OPERATIONS: tuple[Operation, ...] = tuple(load_operation_table())
+SHARED = {"vendor_directory.list", "vendor_directory.read"}
+"""Operations on resources that every organisation of the mode reads."""
 
 
 @dataclass
@@ -168,6 +182,10 @@ class ServedApplication:
         async with self.dependencies[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
             entry = tx.recorded.changes[-1].entry
+        async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
+            profile = await self.dependencies[ProfileService].create_own(tx, organisation, {})
+            evidence = (EvidenceInput(EvidenceKind.DOCUMENT, "Trade mark 1"),)
+            claim = await self.dependencies[ClaimService].create_claim(tx, ClaimRequest(profile.id, evidence))
         pair, merge = await self._create_matches(
             MergedCatalogue(self.dependencies[UnitOfWork], tenant, [source], [product])
         )
@@ -175,6 +193,7 @@ class ServedApplication:
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "exp": export.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
+            "vnd": profile.id, "vcl": claim.id,
         }  # fmt: skip
         await self._create_others(made)
         return made

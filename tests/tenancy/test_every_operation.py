@@ -17,8 +17,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 WRITES = [operation for operation in OPERATIONS if operation.is_write]
 NOTED = {"request_logs", "key_uses"}
 """Tables that are written after the request."""
-PASSING = {"request_logs", "key_uses", "idempotency_keys", "events", "event_logs", "event_log_terms"}
-"""Tables of records of requests and samples of events, which are no resources."""
+PASSING = {
+    *("request_logs", "key_uses", "idempotency_keys", "events", "event_logs", "event_log_terms"),
+    *("demand_signal_ids", "demand_hours"),
+}
+"""Tables of records of requests, samples of events and counts of signals, which are no resources."""
 LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "forward")]
 
 

@@ -11,7 +11,14 @@ import pytest
 from entrypoints.operations.operation import Operation
 from tests.http.client import Client, Response
 from tests.support.postgres import database
-from tests.tenancy.application import OPERATIONS, ServedApplication, Tenancy, call_operation, create_unknown_ids
+from tests.tenancy.application import (
+    OPERATIONS,
+    SHARED,
+    ServedApplication,
+    Tenancy,
+    call_operation,
+    create_unknown_ids,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITH_IDS = [operation for operation in OPERATIONS if operation.ids]
@@ -39,6 +46,8 @@ async def test_ids_of_another_tenant_are_treated_as_unknown(application: ServedA
     tenancies = await create_tenancies(application)
     unlike = []
     for operation in WITH_IDS:
+        if operation.id in SHARED:
+            continue
         for mine in tenancies:
             expected = strip_response(await call_operation(mine.client, operation, create_unknown_ids()))
             assert expected[0] == 404, operation.id
@@ -49,6 +58,15 @@ async def test_ids_of_another_tenant_are_treated_as_unknown(application: ServedA
                 ):
                     unlike.append((operation.id, mine.tenant, theirs.tenant))
     assert unlike == []
+
+
+async def test_shared_resources_of_the_mode_are_found(application: ServedApplication) -> None:
+    mine, sandbox, theirs, _ = await create_tenancies(application)
+    for operation in WITH_IDS:
+        if operation.id in SHARED:
+            assert (await call_operation(mine.client, operation, theirs.ids)).status == 200
+            unknown = await call_operation(mine.client, operation, create_unknown_ids())
+            assert strip_response(await call_operation(mine.client, operation, sandbox.ids)) == strip_response(unknown)
 
 
 async def test_own_ids_are_found(application: ServedApplication) -> None:
@@ -125,7 +143,7 @@ async def _list_resources(client: Client, operation: Operation, query: str) -> l
 async def test_no_list_contains_resources_of_another_tenant(application: ServedApplication) -> None:
     tenancies = await create_tenancies(application)
     for operation in OPERATIONS:
-        if operation.method != "GET":
+        if operation.method != "GET" or operation.id in SHARED:
             continue
         for mine in tenancies:
             answer = await call_operation(mine.client, operation, mine.ids, "?limit=100" if operation.paging else "")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from domain.kernel import schema
+from domain.kernel.ids import new_id
 from entrypoints.operations.operation import Operation, UndoSupport
 from tests.http.client import Client
 from tests.tenancy.application import OPERATIONS, ServedApplication, build_body, build_path
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 URL = "https://vendor.example/feed.csv"
 BODIES = {"sources.create": {"name": "Pulled", "kind": "url", "connector": "csv", "config": {"url": URL}}}
 VALUES: Mapping[str, Mapping[str, Any]] = {
+    "brand": {"brands": [[f"Brand {new_id('vnd')}"]]},
     "sources": {
         "connector": ["json_ld"],
         "config": [{"url": URL, "currency": "eur"}, {"url": "https://other.example/feed.csv"}],
@@ -62,7 +64,9 @@ def list_values(operation: Operation, field: str) -> Iterator[Any]:
 CREATES = [
     (operation, field)
     for operation in OPERATIONS
-    if operation.method == "POST" and operation.status == 201 and operation.area not in ("agreements", "uploads")
+    if operation.method == "POST"
+    and operation.status == 201
+    and operation.area not in ("agreements", "brand", "uploads")
     for field in list_fields(operation)
 ]
 PATCHES = [

@@ -37,6 +37,7 @@ REFERENCE = {
     "sso_connections": ["org"],
     "sso_domains": ["org", "domain"],
     "sso_subjects": ["org", "issuer", "subject"],
+    "demand_queries": ["livemode", "day", "query"],
 }
 """Primary keys of reference tables, referenced tables first."""
 _TENANT_TABLES = """

@@ -44,6 +44,16 @@ SELECT nodename || ':' || nodeport, result FROM run_command_on_workers($each$
     END $$
 $each$) WHERE NOT success
 
+-- grant_views --
+-- Citus creates views on every node, but without their privileges.
+SELECT nodename || ':' || nodeport, result FROM run_command_on_workers($each$
+    DO $$ BEGIN
+        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+        GRANT SELECT ON public.readable_products, public.readable_terms, public.readable_documents, public.readable_variants,
+            public.readable_offers TO joinery_app;
+    END $$
+$each$) WHERE NOT success
+
 -- measure_own_shards --
 WITH own AS (
     SELECT to_regclass(shard_name(s.logicalrelid, s.shardid)) AS shard
@@ -110,6 +120,10 @@ SELECT groupid = 0 FROM pg_dist_local_group
 
 -- replicate_table --
 SELECT create_reference_table(%(name)s::text::regclass)
+
+-- use_shard_of_licences --
+-- The function is used by policies on shards, which cannot refer to the table itself.
+SELECT create_licensed_view('public.' || shard_name(logicalrelid, shardid)) FROM pg_dist_shard WHERE logicalrelid = 'licences'::regclass
 
 -- truncate_local_copy --
 SELECT truncate_local_data_after_distributing_table(%(name)s::text::regclass)

@@ -3,6 +3,9 @@ SELECT id, content, key, bytes, width, height, created_at, renditions FROM image
 WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS (
     SELECT FROM image_addresses a JOIN image_uses u ON u.org = a.org AND u.livemode = a.livemode AND u.address = a.address
     WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
+UNION ALL
+(SELECT id, content, key, bytes, width, height, created_at, renditions FROM published_images
+WHERE livemode = %(livemode)s AND id = %(id)s AND org <> %(org)s LIMIT 1)
 
 -- list_changed_products --
 SELECT id, coalesce(home_data, data) FROM products

@@ -11,6 +11,12 @@ FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE %(name)s IN ('', o.name)
 ORDER BY o.id
 
+-- find_by_catalogue --
+SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+FROM organisations o JOIN plans p ON p.code = o.plan
+WHERE %(catalogue)s IN (o.live_catalogue, o.test_catalogue)
+
 -- change_plan --
 UPDATE organisations SET plan = %(plan)s WHERE id = %(id)s
 

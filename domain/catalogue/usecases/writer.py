@@ -12,6 +12,7 @@ from domain.catalogue.merged_view import MergedViewBuilder, ViewChangeCause, tra
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.usecases.publication import refresh_listed
 from domain.events.model import Event
 from ports.unit_of_work import Tx
 
@@ -42,13 +43,14 @@ async def write_reconciled(
     cluster = await _load_cluster(tx, reconciler, batch)
     if not cluster.products:
         await tx[CatalogueStore].save_batch(slots, batch, tx.now)
-        return reconciler.events
+        return [*reconciler.events, *await refresh_listed(tx, batch.touched.values())]
     cause = ViewChangeCause(reconciler.run, tx.now, reconciler.source.id)
     events = await run_in_thread_if_large(
         cluster.size, lambda: _add_merged_view(cluster, batch, cause, reconciler.events)
     )
     await tx[CatalogueStore].save_batch(slots, batch, tx.now)
-    return events
+    written = batch.touched | cluster.products
+    return [*events, *await refresh_listed(tx, written.values())]
 
 
 def _add_merged_view(

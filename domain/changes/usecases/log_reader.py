@@ -5,7 +5,8 @@ import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, LogView
+from domain.catalogue.licences import NETWORK_GROUPS
+from domain.changes.model import ALL, OPEN_END, EventBatch, EventFilter, LogBounds, LogView
 from domain.changes.ports import EventPermission, EventReader, EventRendering, RecentEvents
 from domain.events.model import LoggedEvent, LogPosition, sum_body_bytes
 from domain.kernel.bounds import CHANGES_BYTES

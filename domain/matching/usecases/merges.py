@@ -15,6 +15,7 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence, compute_view
 from domain.catalogue.merged_view import MergedView, MergedViewBuilder, ViewChangeCause
 from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.usecases.publication import refresh_listed
 from domain.catalogue.usecases.writer import run_in_thread_if_large
 from domain.events.model import Event
 from domain.events.ports import EventLog
@@ -209,7 +210,8 @@ async def save_plan(tx: Tx, plan: MergePlan) -> None:
         await asyncio.wait([computation])
     merged_view, events = computation.result()
     await tx[CatalogueStore].save_merged_view(merged_view, plan.now)
-    await tx[EventLog].append(events)
+    published = await refresh_listed(tx, merged_view.product_by_id.values())
+    await tx[EventLog].append([*events, *published])
 
 
 async def _store_merges(tx: Tx, plan: MergePlan) -> None:
@@ -436,6 +438,7 @@ class PrecedenceUpdateJob:
         merged_view = builder.build()
         if builder.events:
             await tx[CatalogueStore].save_merged_view(merged_view, tx.now)
-            await tx[EventLog].append(builder.events)
+            published = await refresh_listed(tx, merged_view.product_by_id.values())
+            await tx[EventLog].append([*builder.events, *published])
         await tx[JobStore].renew_lease(job, self.lease)
         return ids[-1]

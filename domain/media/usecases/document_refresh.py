@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from domain.catalogue.usecases.publication import refresh_copies
+from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import AuditContext
@@ -17,8 +19,10 @@ async def rebuild_pending_documents(uow: UnitOfWork, job: ClaimedJob, context: A
     Each transaction rebuilds up to a hundred documents and renews the lease of the job. Raises LeaseLost if another
     worker has taken over the job.
     """
-    rebuilt = _BATCH_SIZE
-    while rebuilt == _BATCH_SIZE:
+    is_last = False
+    while not is_last:
         async with uow.begin(job.tenant, context) as tx:
             rebuilt = await tx[MediaStore].rebuild_documents(_BATCH_SIZE)
+            await tx[EventLog].append(await refresh_copies(tx, set(rebuilt)))
+            is_last = len(rebuilt) < _BATCH_SIZE
             await tx[JobStore].renew_lease(job, lease)

@@ -7,11 +7,13 @@ from random import uniform
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
+from domain.catalogue.publication import create_assessment_job
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import Handler
 from domain.matching.index import create_matching_job
+from domain.orgs.ports import OrgStore
 from domain.runs.model import REPLAY_TRIGGERS, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.run_queue import new_image_collection_job, with_next_pull
@@ -85,6 +87,8 @@ async def end_run(
     if run.stream == Stream.CATALOGUE and has_changed_catalogue(run.stats):
         await tx[JobStore].add(new_image_collection_job(tx.tenant, run.source, run.id, run.created_at))
         await tx[JobStore].add(create_matching_job(tx.tenant))
+        if (await tx[OrgStore].get_organisation()).is_vendor:
+            await tx[JobStore].add(create_assessment_job(tx.tenant))
     await tx[UsageMeters].release(RECORDS, run.id)
     await tx[JobStore].finish(job)
 

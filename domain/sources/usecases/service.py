@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
+from domain.catalogue.licences import UNSHAREABLE_BASES
+from domain.catalogue.publication import create_refresh_job
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import DEFAULT_FEED_SETTINGS, ConnectorInfo, Connectors, ConnectorTask, FeedReaderFactory
 from domain.jobs.ports import JobStore
@@ -149,6 +151,8 @@ class SourceService(ResourceService[Source]):
         )
         if (before.first_party, before.licence_basis) != (after.first_party, after.licence_basis):
             await tx[JobStore].add(new_precedence_update_job(tx.tenant, before))
+        if (before.licence_basis in UNSHAREABLE_BASES) != (after.licence_basis in UNSHAREABLE_BASES):
+            await tx[JobStore].add(create_refresh_job(after.id, tx.tenant))
         return after
 
     async def _revert(

@@ -9,6 +9,7 @@ from entrypoints.console.pages import (
     audit,
     catalogue,
     consent,
+    demand,
     home,
     keys,
     logs,
@@ -27,6 +28,7 @@ from entrypoints.console.pages import (
 PAGES: Final[tuple[ConsolePage, ...]] = (
     *home.pages,
     *catalogue.pages,
+    *demand.pages,
     *sources.pages,
     *source_setup.pages,
     *runs.pages,

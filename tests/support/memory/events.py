@@ -10,16 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from domain.changes.model import (
-    ALL,
-    NETWORK_GROUPS,
-    OPEN_END,
-    EventBatch,
-    EventFilter,
-    LogBounds,
-    LogView,
-    get_network_tenant,
-)
+from domain.catalogue.licences import NETWORK_GROUPS
+from domain.changes.model import ALL, OPEN_END, EventBatch, EventFilter, LogBounds, LogView, get_network_tenant
 from domain.changes.ports import EventPermission as LicenceShown
 from domain.changes.ports import EventRendering, JoinedEvents, PublishedEvents, RecentEvents
 from domain.events.model import Event, LoggedEvent, LogPosition, limit_events, sum_body_bytes

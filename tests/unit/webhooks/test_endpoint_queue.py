@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.changes.model import NETWORK_GROUPS, FeedPosition
+from domain.catalogue.licences import NETWORK_GROUPS
+from domain.changes.model import FeedPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import AttemptVerdict, DeliveryStatus, EncryptedSecrets

@@ -1,0 +1,210 @@
+"""Vendor profiles, claims and claim invitations in PostgreSQL, in reference tables."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from adapters.postgres.errors import CONFLICT_MESSAGES
+from adapters.postgres.session import encode_jsonb
+from adapters.postgres.stores import (
+    ReferenceTableReader,
+    ReferenceTableStore,
+    build_page,
+    build_page_line_names,
+    build_page_params,
+    execute_count,
+    execute_one,
+    fetch_first,
+    load_statements,
+    render_statement,
+)
+from adapters.postgres.table import RowMapping, Table, TableStore
+from domain.brand.model import BrandClaim, ClaimInvitation, ClaimStatus, DirectoryFilter, VendorProfile
+from domain.brand.names import brand_term, compute_brand_key, domain_term, list_profile_terms, list_query_terms
+from domain.brand.ports import BrandClaimStore, BrandRegistry, ClaimInvitationStore, VendorProfileStore
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import Tenant
+
+PROFILES = RowMapping(VendorProfile)
+CLAIMS = Table(
+    BrandClaim,
+    "brand_claims",
+    conflicts={"brand_claims_pending": "Your organisation already has a pending claim to this profile."},
+)
+INVITATIONS = RowMapping(ClaimInvitation)
+CONFLICT_MESSAGES |= {
+    "vendor_profiles_slug": "Another request created a profile with this name at the same time. Try again.",
+    "vendor_profiles_holder": "The organisation already holds a profile, and can hold only one.",
+    "vendor_profile_terms_brand": "A brand already has another profile, which can be claimed.",
+}
+_COLUMNS = PROFILES.stored_columns
+SQL = load_statements(
+    "brand",
+    profile=PROFILES.build_column_list(),
+    stored=", ".join(_COLUMNS),
+    values=", ".join(f"%({name})s" for name in _COLUMNS),
+    settings=", ".join(f"{name} = %({name})s" for name in _COLUMNS if name != "id"),
+    claim=CLAIMS.build_column_list(),
+    invitation=INVITATIONS.build_column_list(),
+)
+
+
+def list_terms(profile: VendorProfile) -> list[str]:
+    """Return the stored search keys of a profile; a merged profile has none."""
+    if profile.merged_into is not None:
+        return []
+    return list_profile_terms(profile.name, profile.brands, profile.website_domain)
+
+
+class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
+    """Vendor profiles of the session's mode."""
+
+    _sql = SQL
+
+    async def get(self, id: str, *, lock: bool = False, merged: bool = False) -> VendorProfile | None:
+        return await self._fetch_profile("get_profile", lock=lock, id=id, merged=merged)
+
+    async def find_own(self, *, lock: bool = False) -> VendorProfile | None:
+        return await self._fetch_profile("find_own", lock=lock)
+
+    async def _fetch_profile(self, statement: str, *, lock: bool, **values: Any) -> VendorProfile | None:
+        if not lock:
+            row = await self._session.fetch_row(render_statement(SQL[statement], frozenset()), **values)
+        else:
+            async with self._session.as_owner():
+                row = await self._session.fetch_row(render_statement(SQL[statement], frozenset({"lock"})), **values)
+        return PROFILES.build_from_row(*row) if row else None
+
+    async def page(self, request: PageRequest, filter: DirectoryFilter) -> Page[VendorProfile]:
+        conditions = filter.get_conditions()
+        values: dict[str, Any] = {name: conditions[name] for name in ("status", "verified") if name in conditions}
+        names = build_page_line_names(request).union(values)
+        statement = "list_profiles"
+        if filter.q is not None or filter.domain is not None:
+            statement = "search_profiles"
+            values["starts"] = encode_jsonb(_list_starts(filter))
+        rows = await self._session.fetch_rows(
+            render_statement(SQL[statement], names, request.limit + 1), **values, **build_page_params(request)
+        )
+        return build_page([PROFILES.build_from_row(*row) for row in rows], request)
+
+    async def find_brand_profiles(self, brands: Collection[str]) -> Mapping[str, str]:
+        key_by_term = {brand_term(brand): compute_brand_key(brand) for brand in brands}
+        rows = await self._fetch_rows("find_brand_profiles", terms=list(key_by_term))
+        return {key_by_term[term]: profile for term, profile in rows}
+
+    async def is_slug_taken(self, slug: str) -> bool:
+        return bool(await self._fetch_rows("is_slug_taken", slug=slug))
+
+    async def add(self, profile: VendorProfile) -> None:
+        await self._run("add_profile", **PROFILES.build_params(profile))
+        await self._run("add_terms", id=profile.id, terms=list_terms(profile))
+
+    async def save(self, profile: VendorProfile) -> None:
+        before = await self.get(profile.id, lock=True, merged=True)
+        old, new = set(list_terms(before)) if before else set(), set(list_terms(profile))
+        await self._run("save_profile", **PROFILES.build_params(profile))
+        await self._run("remove_terms", id=profile.id, terms=sorted(old - new))
+        await self._run("add_terms", id=profile.id, terms=sorted(new - old))
+
+    async def remove(self, id: str) -> bool:
+        before = await self.get(id, lock=True, merged=True)
+        if before is not None:
+            await self._run("remove_terms", id=id, terms=list_terms(before))
+        return await self._run("remove_profile", id=id) == 1
+
+
+def _list_starts(filter: DirectoryFilter) -> list[dict[str, Any]]:
+    """Return the starts of a search: terms, each with groups of terms of which a profile must have one each.
+
+    The most selective terms are the starts: the domain, or else the longest word.
+    """
+    words, joined = list_query_terms(filter.q) if filter.q is not None else ((), ())
+    alternatives = [words, [joined]] if len(words) > 1 else [words]
+    if filter.domain is not None:
+        if filter.q is not None and not words:
+            return []
+        return [{"term": domain_term(filter.domain), "groups": groups} for groups in alternatives]
+    return [
+        {"term": term, "groups": groups[1:]} for groups in alternatives if groups for term in groups[0]
+    ]  # a query without letters or digits has no starts, and finds nothing
+
+
+class PostgresBrandClaimStore(TableStore[BrandClaim], BrandClaimStore):
+    """Claims of the tenant, which are written with the owner's privileges."""
+
+    _sql, _table = SQL, CLAIMS
+
+    async def get(self, id: str, *, lock: bool = False) -> BrandClaim | None:
+        if not lock:
+            return await super().get(id)
+        async with self._session.as_owner():
+            return await super().get(id, lock=True)
+
+    async def add(self, row: BrandClaim, **more: Any) -> None:
+        async with self._session.as_owner():
+            await super().add(row, **more)
+
+    async def save(self, row: BrandClaim, *, expected_version: int | None = None, **more: Any) -> None:
+        async with self._session.as_owner():
+            await super().save(row, expected_version=expected_version, **more)
+
+    async def remove(self, id: str) -> bool:
+        async with self._session.as_owner():
+            return await super().remove(id)
+
+    async def has_rival(self, profile: str) -> bool:
+        async with self._session.as_owner():
+            return bool(await self._fetch_rows("has_rival", profile=profile, pending=ClaimStatus.PENDING))
+
+    async def list_open(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:
+        async with self._session.as_owner():
+            return await self._fetch_all(CLAIMS.build_from_row, "list_open", profile=profile, status=status)
+
+
+class PostgresClaimInvitationStore(ReferenceTableStore, ClaimInvitationStore):
+    """Claim invitations of the session's mode."""
+
+    _sql = SQL
+    add_invitation = execute_count()
+    use_invitation = execute_one()
+    revoke_invitation = execute_one()
+
+    async def find_invitation(self, digest: bytes) -> ClaimInvitation | None:
+        async with self._session.as_owner():
+            return await self._fetch_first(ClaimInvitation, "find_invitation", digest=digest)
+
+    async def get_invitation(self, id: str) -> ClaimInvitation | None:
+        async with self._session.as_owner():
+            return await self._fetch_first(ClaimInvitation, "get_invitation", id=id)
+
+
+def _build_claim(org: str, livemode: bool, *row: Any) -> tuple[Tenant, BrandClaim]:
+    return Tenant(org, livemode), CLAIMS.build_from_row(*row)
+
+
+class PostgresBrandRegistry(ReferenceTableReader, BrandRegistry):
+    """Claims and claim invitations of all organisations."""
+
+    _sql = SQL
+    find_claim = fetch_first(_build_claim)
+    find_open_invitation = fetch_first(ClaimInvitation)
+
+    async def list_claims(self, status: ClaimStatus | None, limit: int) -> Sequence[tuple[Tenant, BrandClaim]]:
+        return await self._fetch_all(_build_claim, "list_claims", status=status, limit=limit)
+
+    async def list_due_claims(
+        self, checked_before: datetime, created_before: datetime, limit: int
+    ) -> Sequence[tuple[Tenant, BrandClaim]]:
+        return await self._fetch_all(
+            _build_claim,
+            "list_due_claims",
+            checked_before=checked_before,
+            created_before=created_before,
+            limit=limit,
+            approved=ClaimStatus.APPROVED,
+            pending=ClaimStatus.PENDING,
+        )
+
+    async def count_pending(self, profile: str) -> int:
+        return int(await self._fetch_scalar("count_pending", 0, profile=profile, pending=ClaimStatus.PENDING))

@@ -1,0 +1,128 @@
+"""Checks of claims: observation of DNS, web pages and members without a database connection, then the decision."""
+
+import asyncio
+from dataclasses import dataclass
+
+from domain.brand.domains import find_registrable_domain
+from domain.brand.grading import TAG_NAME, Observations
+from domain.brand.model import RECHECK_INTERVAL, UNPROVEN_LIFETIME, BrandClaim, ClaimStatus, EvidenceKind
+from domain.brand.ports import BrandClaimStore, BrandRegistry
+from domain.brand.usecases.claims import ClaimService
+from domain.kernel.errors import Conflict
+from domain.kernel.paging import PageRequest
+from domain.kernel.resource import require_found
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.model import Member
+from domain.orgs.ports import OrgStore
+from domain.people.ports import People
+from domain.probes.facts import extract_host
+from domain.probes.ports import DocumentParser, Unreachable, WebClient
+from domain.sso.ports import DnsResolver, DnsUnavailable
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
+
+LOOKUP_SECONDS = 5.0
+"""Time limit of a DNS look-up."""
+PAGE_SECONDS = 10.0
+"""Time limit of a request for a page."""
+MAX_PAGE_BYTES = 1 << 20
+MAX_REDIRECTS = 3
+MAX_CLAIMS_PER_RUN = 100
+"""Maximum number of claims checked in one run of the task."""
+_MAX_MANAGER_PAGES = 10
+_RECHECK = AuditContext(Actor("service", "scheduler"), "brand.recheck_claim")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimChecker:
+    """Service that checks the evidence of claims, on request and periodically."""
+
+    uow: UnitOfWork
+    claims: ClaimService
+    registry: BrandRegistry
+    dns: DnsResolver
+    web: WebClient
+    documents: DocumentParser
+    people: People
+    clock: Clock
+
+    async def check(self, tenant: Tenant, context: AuditContext, id: str, user: str | None) -> BrandClaim:
+        """Check the evidence of a pending claim, and decide it if the rules permit; return the claim.
+
+        `user` is the acting person, or None. Raises NotFound, and Conflict if the claim is not pending.
+        """
+        observed = await self._observe(tenant, id, user)
+        async with self.uow.begin(tenant, context) as tx:
+            return await self.claims.conclude(tx, id, observed)
+
+    async def recheck_due(self) -> None:
+        """Check approved claims again, and reject pending ones that stayed without evidence, each by itself."""
+        now = self.clock.now()
+        due = await self.registry.list_due_claims(now - RECHECK_INTERVAL, now - UNPROVEN_LIFETIME, MAX_CLAIMS_PER_RUN)
+        for tenant, claim in due:
+            observed = await self._observe(tenant, claim.id, None)
+            async with self.uow.begin(tenant, _RECHECK) as tx:
+                if claim.status is ClaimStatus.APPROVED:
+                    await self.claims.recheck(tx, claim.id, observed)
+                    continue
+                try:
+                    async with tx.savepoint():
+                        await self.claims.conclude(tx, claim.id, observed)
+                except Conflict:  # decided or withdrawn meanwhile
+                    continue
+
+    async def _observe(self, tenant: Tenant, id: str, user: str | None) -> Observations:
+        """Observe what the evidence of the claim refers to. Raises NotFound."""
+        async with self.uow.begin_reading(tenant) as tx:
+            claim = require_found(await tx[BrandClaimStore].get(id))
+            kinds = {item.kind for item in claim.evidence}
+            members: list[Member] = []
+            request = PageRequest(100)
+            for _ in range(_MAX_MANAGER_PAGES if EvidenceKind.EMAIL_DOMAIN in kinds else 0):
+                page = await tx[OrgStore].list_members(request)
+                members += [member for member in page.items if member.is_manager]
+                if page.next_key is None:
+                    break
+                request = PageRequest(100, page.next_key)
+        people = await self.people.get_many({member.user for member in members} | ({user} if user else set()))
+        addresses = {id_: person.email_key for id_, person in people.items() if person.verified_at is not None}
+        challenges = [item.challenge for item in claim.evidence if item.challenge is not None]
+        records = {one.name: await self._look_up(one.name) for one in challenges if one.name is not None}
+        tags: dict[str, str | None] = {}
+        faults: dict[str, str] = {}
+        for url in [one.url for one in challenges if one.url is not None]:
+            try:
+                tags[url] = await self._read_tag(url)
+            except Unreachable as error:
+                tags[url], faults[url] = None, str(error)
+        managers = frozenset(addresses[member.user] for member in members if member.user in addresses)
+        return Observations(records, tags, faults, managers, addresses.get(user) if user else None)
+
+    async def _look_up(self, name: str) -> frozenset[str] | None:
+        """Return the TXT records of a name, or None if DNS does not respond."""
+        try:
+            found = await asyncio.to_thread(self.dns.look_up, name, "TXT", LOOKUP_SECONDS)
+        except DnsUnavailable:
+            return None
+        return frozenset(record.value.decode("utf-8", "replace").strip().strip('"') for record in found)
+
+    async def _read_tag(self, url: str) -> str:
+        """Return the content of the claim's meta element in a page, or an empty string.
+
+        Redirects are followed over HTTPS within the registrable domain. Raises Unreachable.
+        """
+        registrable = find_registrable_domain(extract_host(url))
+        for _ in range(MAX_REDIRECTS + 1):
+            response = await self.web.get(url, accept="text/html", max_bytes=MAX_PAGE_BYTES, seconds=PAGE_SECONDS)
+            target = response.redirect_target
+            if target is None:
+                break
+            if not target.startswith("https://") or find_registrable_domain(extract_host(target)) != registrable:
+                raise Unreachable("The page redirects to another domain, or to an address without HTTPS.")
+            url = target
+        else:
+            raise Unreachable("The page redirects too often.")
+        if not response.is_success:
+            raise Unreachable(f"The page responds with status {response.status}.")
+        page = await self.documents.parse_page(response)
+        return page.meta_values.get(TAG_NAME, "")

@@ -1,0 +1,69 @@
+"""Licences: what an organisation reads of another organisation's published catalogue (docs/conventions.md#licences)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from domain.catalogue.model import LicenceBasis
+
+FIELD_GROUPS = ("base", "stock", "retail", "trade")
+"""Groups of an offer's fields."""
+GROUP_BY_FIELD: Final[Mapping[str, str]] = {
+    "quantity": "stock",
+    "incoming": "stock",
+    "lead_time_days": "stock",
+    "msrp": "retail",
+    "map": "retail",
+    "price": "retail",
+    "compare_at": "retail",
+    "cost": "trade",
+}
+"""Field groups of an offer's fields; other fields are in `base`."""
+NETWORK_GROUPS = frozenset({"base", "retail"})
+"""Field groups of a published catalogue that every organisation may read."""
+EVERYONE = "*"
+"""Holder of the licence by which every organisation reads a published catalogue."""
+NETWORK_VIEW = "network"
+OWN_VIEW = "own"
+"""View of the organisation to which a product belongs, with all fields."""
+_VIEW_BY_EXTRA_GROUPS = {
+    frozenset(): NETWORK_VIEW,
+    frozenset({"stock"}): "stock",
+    frozenset({"trade"}): "trade",
+    frozenset({"stock", "trade"}): "all",
+}
+HIDDEN_FIELDS_BY_VIEW: Final[Mapping[str, frozenset[str]]] = {
+    OWN_VIEW: frozenset(),
+    **{
+        view: frozenset(name for name, group in GROUP_BY_FIELD.items() if group not in NETWORK_GROUPS | groups)
+        for groups, view in _VIEW_BY_EXTRA_GROUPS.items()
+    },
+}
+"""Fields of an offer that a document of each view does not contain."""
+UNSHAREABLE_BASES = frozenset({LicenceBasis.UNKNOWN, LicenceBasis.PUBLIC_DATA})
+"""Legal bases of sources whose data never leaves its organisation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """Permission to read a published catalogue.
+
+    Attributes:
+        catalogue: The ID of the catalogue.
+        holder: The ID of the organisation that may read it; EVERYONE for all.
+        groups: The field groups that are granted, in addition to NETWORK_GROUPS.
+        view: The view whose documents the holder reads.
+        created_at: When the licence was granted first.
+    """
+
+    catalogue: str
+    holder: str
+    groups: frozenset[str]
+    view: str
+    created_at: datetime
+
+
+def find_view(groups: Collection[str]) -> str:
+    """Return the view of a licence with these field groups."""
+    return _VIEW_BY_EXTRA_GROUPS[frozenset(groups) - NETWORK_GROUPS]

@@ -1,0 +1,1 @@
+"""Publication of vendors' catalogues, and licences to read them (docs/publishing.md)."""

@@ -1,0 +1,195 @@
+"""Background work of publication. Each portion is one transaction; another worker continues after the last one."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from domain.audit.ports import AuditLog
+from domain.catalogue.licences import find_view
+from domain.catalogue.model import Visibility
+from domain.catalogue.ports import CatalogueStore, PublishedCopies
+from domain.catalogue.publication import create_assessment_job
+from domain.catalogue.usecases.publication import change_visibility, refresh_copies
+from domain.events.ports import EventLog
+from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import JobStore
+from domain.jobs.usecases.lane_processor import LEASE
+from domain.kernel.errors import LeaseLost
+from domain.publishing.completeness import compute_score, list_missing_of_product
+from domain.publishing.model import (
+    AUDITED,
+    MAX_PROBLEMS,
+    Assessment,
+    PublicationError,
+    PublicationKind,
+    PublicationProblem,
+    PublicationRun,
+    PublicationStatus,
+)
+from domain.publishing.ports import LicenceStore, PublicationStore
+from domain.publishing.usecases.licensing import LicenceService
+from ports.unit_of_work import Tx, UnitOfWork
+
+_LOG = logging.getLogger("joinery.publishing")
+PORTION = 100
+"""Number of products in one transaction."""
+MAX_ATTEMPTS = 5
+"""Number of attempts after which a run fails."""
+_UNSHAREABLE = (
+    "A source of the product, or of a product merged with it, has a licence basis with which data must not leave the "
+    "organisation. Set another licence basis, or undo the merge."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationExecution:
+    """Handler of `publishing.execute` jobs, each of which executes one publication run."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Publish or withdraw the run's products, portion by portion; `lost` is set if the worker has lost the job."""
+        try:
+            is_finished = False
+            while not is_finished and not lost.is_set():
+                async with self.uow.begin(job.tenant, job.create_context()) as tx:
+                    is_finished = await self._execute_portion(tx, job)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            if job.attempt < MAX_ATTEMPTS:
+                raise
+            _LOG.exception("publication run failed after %d attempts", MAX_ATTEMPTS, extra={"run": job.args["run"]})
+            async with self.uow.begin(job.tenant, job.create_context()) as tx:
+                message = f"An internal error occurred ({type(error).__name__}). Start the run again."
+                await _end_run(tx, job, PublicationStatus.FAILED, PublicationError("internal_error", message))
+
+    async def _execute_portion(self, tx: Tx, job: ClaimedJob) -> bool:
+        """Change the visibility of the next products; return whether the run has ended."""
+        run = await tx[PublicationStore].get(str(job.args["run"]), lock=True)
+        if run is None or not run.is_open:
+            await tx[JobStore].finish(job)
+            return True
+        await tx[CatalogueStore].lock_for_writing()
+        visibility = Visibility.LISTED if run.kind == PublicationKind.PUBLISH else Visibility.UNLISTED
+        ids = await tx[PublicationStore].list_candidates(run.kind, run.products, run.position, PORTION)
+        if not ids:
+            if run.kind == PublicationKind.WITHDRAW and run.products is None:
+                await LicenceService().withdraw(tx)
+            await _end_run(tx, job, PublicationStatus.SUCCEEDED, None)
+            return True
+        outcome = await change_visibility(tx, ids, visibility)
+        problems = [PublicationProblem(id, "licence_basis", _UNSHAREABLE) for id in outcome.unshareable]
+        await tx[EventLog].append(outcome.events)
+        after = replace(
+            run,
+            status=PublicationStatus.RUNNING,
+            position=ids[-1],
+            done=run.done + len(ids),
+            total=max(run.total, run.done + len(ids)),
+            problems=(*run.problems, *problems)[:MAX_PROBLEMS],
+            started_at=run.started_at or tx.now,
+            updated_at=tx.now,
+        )
+        await tx[PublicationStore].save(after)
+        await tx[JobStore].renew_lease(job, self.lease)
+        return False
+
+
+async def _end_run(tx: Tx, job: ClaimedJob, status: PublicationStatus, error: PublicationError | None) -> None:
+    run = await tx[PublicationStore].get(str(job.args["run"]), lock=True)
+    if run is not None and run.is_open:
+        started = run.started_at or tx.now
+        ended: PublicationRun = replace(
+            run, status=status, error=error, started_at=started, completed_at=tx.now, updated_at=tx.now
+        )
+        await tx[PublicationStore].save(ended)
+        await tx[AuditLog].add(AUDITED.describe_update(run, ended))
+        await tx[JobStore].add(create_assessment_job(tx.tenant))
+    await tx[JobStore].finish(job)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewWriter:
+    """Handler of `publishing.write_view` jobs, which write the documents that a new kind of licence needs."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Write the documents of all listed products, and then let the licences' holders read them."""
+        view, after = str(job.args["view"]), ""
+        while not lost.is_set():
+            async with self.uow.begin(job.tenant, job.create_context()) as tx:
+                ids = await tx[PublicationStore].list_listed_products(after, PORTION)
+                if not ids:
+                    licences = await tx[LicenceStore].list_licences()
+                    holders = [licence.holder for licence in licences if find_view(licence.groups) == view]
+                    await tx[LicenceStore].use_view(view, holders)
+                    await tx[JobStore].finish(job)
+                    return
+                states = await tx[PublishedCopies].lock_states(ids)
+                if copied := [state.id for state in states if state.has_copy]:
+                    await tx[PublishedCopies].write_documents(copied, (view,))
+                after = ids[-1]
+                await tx[JobStore].renew_lease(job, self.lease)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRefresh:
+    """Handler of `publishing.refresh_source` jobs, which update the copies of products after a source's licence basis changed."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Update the copies of the source's products, and of all products merged with them."""
+        source, after = str(job.args["source"]), ""
+        while not lost.is_set():
+            async with self.uow.begin(job.tenant, job.create_context()) as tx:
+                await tx[CatalogueStore].lock_for_writing()
+                ids = await tx[PublishedCopies].list_products_of_source(source, after, PORTION)
+                if not ids:
+                    await tx[JobStore].finish(job)
+                    return
+                await tx[EventLog].append(await refresh_copies(tx, await tx[PublishedCopies].list_merge_groups(ids)))
+                after = ids[-1]
+                await tx[JobStore].renew_lease(job, self.lease)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueAssessment:
+    """Handler of `publishing.assess` jobs, which assess the completeness of the catalogue."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Count the fields that products lack, and store the assessment."""
+        missing, scores, products, after = Counter[str](), 0, 0, ""
+        while not lost.is_set():
+            async with self.uow.begin(job.tenant, job.create_context()) as tx:
+                documents = await tx[PublicationStore].list_documents(after, _ASSESSED)
+                if not documents:
+                    score = round(scores / products) if products else 0
+                    await tx[PublicationStore].save_assessment(Assessment(products, score, dict(missing), tx.now))
+                    await tx[JobStore].finish(job)
+                    return
+                await tx[JobStore].renew_lease(job, self.lease)
+            after = max(documents)
+            for found in await asyncio.to_thread(_list_missing, list(documents.values())):
+                missing.update(found)
+                scores += compute_score(found)
+                products += 1
+
+
+_ASSESSED = 500
+"""Number of documents that are assessed at once."""
+
+
+def _list_missing(documents: Collection[object]) -> list[list[str]]:
+    return [list_missing_of_product(document) for document in documents]  # type: ignore[arg-type]
