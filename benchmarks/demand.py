@@ -26,20 +26,19 @@ from ports.unit_of_work import UnitOfWork
 SIGNALS = 1_000
 """Signals per request."""
 PRODUCTS = 2_000
-_PUBLISHED_PRODUCTS = """
-CREATE TABLE IF NOT EXISTS published_products (livemode boolean, id text, catalogue text, org text, PRIMARY KEY (livemode, id));
-GRANT SELECT ON published_products TO joinery_app
-"""
+_PUBLISH = (
+    "INSERT INTO published_products (livemode, id, catalogue, org, source, key, status, version, data, updated_at) "
+    "VALUES (true, %s, 'cat_bench', %s, 'src_bench', 'A', 'active', 1, '{}', now())"
+)
+_LICENSE = "INSERT INTO licences (org, livemode, catalogue, holder, groups) VALUES (%s, true, 'cat_bench', '*', '{base,retail}')"
 
 
 def _publish_products(stack: Stack, vendor: str) -> list[str]:
     """Publish products of the vendor, and return their IDs."""
     products = [new_id("prod") for _ in range(PRODUCTS)]
     with psycopg.connect(stack.settings.database_url, autocommit=True) as connection:
-        connection.execute(_PUBLISHED_PRODUCTS)
-        rows = [(product, vendor) for product in products]
-        statement = "INSERT INTO published_products (livemode, id, catalogue, org) VALUES (true, %s, 'cat_bench', %s)"
-        connection.cursor().executemany(statement, rows)
+        connection.execute(_LICENSE, (vendor,))
+        connection.cursor().executemany(_PUBLISH, [(product, vendor) for product in products])
     return products
 
 

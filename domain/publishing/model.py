@@ -60,6 +60,12 @@ class PublicationError:
     message: str
 
 
+_STATUS = with_title(
+    "publication_status",
+    enum(
+        PublicationStatus.SUCCEEDED, *(status for status in PublicationStatus if status != PublicationStatus.SUCCEEDED)
+    ),
+)
 _PROBLEM = response_object(
     None,
     {
@@ -92,7 +98,7 @@ class PublicationRun:
 
     id: Annotated[str, id_schema("pub")]
     kind: Annotated[PublicationKind, audited(with_title("publication_kind", enum(*PublicationKind)))]
-    status: Annotated[PublicationStatus, audited(with_title("publication_status", enum(*PublicationStatus)))]
+    status: Annotated[PublicationStatus, audited(_STATUS)]
     problems: Annotated[
         tuple[PublicationProblem, ...],
         array(_PROBLEM, description=f"Products that were not published, at most {MAX_PROBLEMS:,}."),

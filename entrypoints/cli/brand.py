@@ -22,6 +22,7 @@ from domain.brand.usecases.profiles import ProfileService
 from domain.kernel.json_values import to_json_value
 from domain.kernel.resource import require_found
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.publishing.usecases.service import PublishingService
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, Mode, select_attributes
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
@@ -196,7 +197,7 @@ async def reject_claim(id: str, /, *, reason: str, options: CommandOptions = DEF
 async def revoke_claim(
     id: str, /, *, reason: str, release: bool = False, options: CommandOptions = DEFAULT_OPTIONS
 ) -> int:
-    """Revoke an approved claim: the profile is no longer verified.
+    """Revoke an approved claim: the profile is no longer verified, and its published catalogue is withdrawn.
 
     Args:
         id: ID of the claim.
@@ -207,6 +208,7 @@ async def revoke_claim(
         tenant, _ = await _find_claim(dependencies, id)
         async with _begin(dependencies, "claim.revoke", tenant) as tx:
             claim = await dependencies[ClaimService].revoke(tx, id, reason, is_released=release)
+            await PublishingService().withdraw_everything(tx)
     return options.print_result(_build_claim_json(tenant, claim), f"Revoked {id}.")
 
 

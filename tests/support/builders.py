@@ -15,6 +15,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.orgs.model import MeterAllowance, Organisation, Plan
 from domain.probes.model import Probe
+from domain.publishing.model import PublicationKind, PublicationRun, PublicationStatus
 from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
 from domain.sources.model import Schedule, Source
@@ -175,6 +176,19 @@ def export(**changes: Any) -> Export:
         "created_at": MOMENT,
     }
     return Export(**fields | changes)
+
+
+def publication_run(**changes: Any) -> PublicationRun:
+    """A publication run that has succeeded."""
+    fields: dict[str, Any] = {
+        "id": new_id("pub"),
+        "kind": PublicationKind.PUBLISH,
+        "status": PublicationStatus.SUCCEEDED,
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+        "completed_at": MOMENT,
+    }
+    return PublicationRun(**fields | changes)
 
 
 def api_key(tenant: Tenant, **changes: Any) -> ApiKey:

@@ -4,6 +4,8 @@ import copy
 import random
 from datetime import datetime
 
+import psycopg
+
 from domain.catalogue import categories
 from domain.catalogue.batch import SLOT_COUNT, Batch, RowFingerprint, SlotRange
 from domain.catalogue.model import Availability, OfferFilter, Product, ProductFilter, ProductStatus, Stream
@@ -155,3 +157,19 @@ def random_offer_filter(dice: random.Random, products: list[Product], moments: l
     possible["id"] = _some_ids(dice, [offer.id for offer in offers])
     chosen = dice.sample(sorted(possible), dice.randint(1, 3))
     return OfferFilter(**{name: possible[name] for name in chosen})  # type: ignore[arg-type]
+
+
+def publish_product(address: str, org: str, product: str, *, livemode: bool = True) -> None:
+    """Store the row of a published product that every organisation can read."""
+    values = {"livemode": livemode, "id": product, "org": org, "catalogue": f"cat_of_{org}"}
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO published_products (livemode, id, org, catalogue, source, key, status, version, data, updated_at) "
+            "VALUES (%(livemode)s, %(id)s, %(org)s, %(catalogue)s, 'src_1', 'A', 'active', 1, '{}', now())",
+            values,
+        )
+        connection.execute(
+            "INSERT INTO licences (org, livemode, catalogue, holder, groups) "
+            "VALUES (%(org)s, %(livemode)s, %(catalogue)s, '*', '{base,retail}') ON CONFLICT DO NOTHING",
+            values,
+        )

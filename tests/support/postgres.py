@@ -61,7 +61,6 @@ from tests.support.backend import Backend
 from tests.support.citus import ON_CLUSTER, create_cluster_database, drop_database
 from tests.support.memory.clock import SystemClock
 from tests.support.memory.tracing import MemoryTracing
-from tests.support.stand_in_tables import SCHEMA, create_stand_in_tables
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "150"}
 OFFER = """
@@ -127,9 +126,8 @@ async def database(where: str = "embedded") -> str:
         atexit.register(lambda: asyncio.run(drop_database(address)))
     if where not in _made:
         at, name = MACHINES_OWN if where == "server" else await server(), f"joinery_test_{os.getpid()}"
-        _made[where] = await create_database(at, name, search_path=f"public, {SCHEMA}")
+        _made[where] = await create_database(at, name)
         await migrate(_made[where])
-        create_stand_in_tables(_made[where])
         if where == "server":
             atexit.register(lambda: asyncio.run(_drop(at, name)))
     return _made[where]

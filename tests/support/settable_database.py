@@ -24,7 +24,6 @@ from domain.webhooks.model import SHARD_COUNT
 from tests.support.backend import Backend
 from tests.support.memory.clock import SettableClock
 from tests.support.postgres import OFFER, assemble_backend, build_plan_values, create_database, server
-from tests.support.stand_in_tables import SCHEMA, create_stand_in_tables
 
 _SETTABLE = """
 CREATE SCHEMA settable;
@@ -124,12 +123,11 @@ async def settable_database() -> SettableDatabase:
     if not _made:
         # what is created without a schema's name goes to public
         address = await create_database(
-            await server(), f"joinery_settable_{os.getpid()}", search_path=f"public, settable, pg_catalog, {SCHEMA}"
+            await server(), f"joinery_settable_{os.getpid()}", search_path="public, settable, pg_catalog"
         )
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(_SETTABLE.encode())
         await migrate(address)
-        create_stand_in_tables(address)
         _made.append(SettableDatabase(address))
     return _made[0]
 

@@ -28,6 +28,7 @@ from domain.orgs.ports import OrgRegistry, OrgStore
 from domain.people.ports import People
 from domain.people.usecases.sessions import SessionService
 from domain.probes.model import Probe
+from domain.publishing.ports import PublicationStore
 from domain.request_logs.ports import RequestLogSink
 from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
@@ -165,6 +166,7 @@ class ServedApplication:
             builders.probe(),
             builders.export(status=ExportStatus.EXPIRED),
         )
+        publication = builders.publication_run()
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
         async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
@@ -174,6 +176,7 @@ class ServedApplication:
             await tx.store(Upload).add(upload)
             await tx.store(Probe).add(probe)
             await tx[ExportStore].add(export)
+            await tx[PublicationStore].add(publication)
             await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
             await tx[WebhookStore].add_delivery(delivery)
         await catalogues.add_products(self.dependencies[UnitOfWork], tenant, product)
@@ -193,7 +196,7 @@ class ServedApplication:
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "exp": export.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
-            "vnd": profile.id, "vcl": claim.id,
+            "vnd": profile.id, "vcl": claim.id, "pub": publication.id,
         }  # fmt: skip
         await self._create_others(made)
         return made

@@ -133,11 +133,19 @@ class PublishingService(ResourceService[PublicationRun]):
         """Queue a run that withdraws products. Raises Conflict if a run is open."""
         return await self._create_run(tx, PublicationKind.WITHDRAW, request)
 
+    async def withdraw_everything(self, tx: Tx) -> None:
+        """Queue a run that withdraws all products, after the open run if there is one; nothing if none is published."""
+        if await self._find_publication_time(tx) is not None:
+            await self._add_run(tx, PublicationKind.WITHDRAW, None)
+
     async def _create_run(self, tx: Tx, kind: PublicationKind, request: PublicationRequest) -> PublicationRun:
         products = tuple(sorted(set(request["products"]))) if "products" in request else None
         await tx[PublicationStore].lock_creation()
         if (open_run := await tx[PublicationStore].find_open_run()) is not None:
             raise Conflict(f"The publication run {open_run} has not ended yet. Wait until it has.")
+        return await self._add_run(tx, kind, products)
+
+    async def _add_run(self, tx: Tx, kind: PublicationKind, products: tuple[str, ...] | None) -> PublicationRun:
         run = PublicationRun(
             id=new_id("pub"),
             kind=kind,
