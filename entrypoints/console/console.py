@@ -11,7 +11,7 @@ from werkzeug.routing import Map, MapAdapter, Rule
 
 from domain.access.model import SESSION_PREFIX, is_well_formed_secret
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.kernel.errors import DomainError, NotFound
+from domain.kernel.errors import DomainError, NotFound, PermissionDenied
 from domain.people.model import SignedIn
 from domain.people.usecases.sessions import SessionService
 from entrypoints.console.context import ConsolePage, ConsoleServices, OperationRefused, PageContext
@@ -156,7 +156,7 @@ class Console:
             return page.render("errors/no_organisation.html", status=403)
         page.require_scope(matched_page.scope)
         if not page.has_page(matched_page):
-            raise NotFound(gettext(_NO_PAGE))
+            raise PermissionDenied(gettext("This page isn't for organisations of your type."))
         if not changes:
             return await matched_page.view(page)
         takes_files = matched_page.audience == "member" and matched_page.max_bytes > MAX_FORM_BYTES

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -47,6 +48,7 @@ def render_paragraphs(text: str) -> str:
     return str(_MARKDOWN.render(text))
 
 
+@lru_cache(maxsize=8)  # the longest text takes two seconds
 def render_document(text: str) -> str:
     """Render Markdown that is not from this project as HTML: raw HTML is escaped, images are links, headings start at level 2."""
     tokens = _DOCUMENT_MARKDOWN.parse(text)

@@ -20,6 +20,7 @@ from domain.people.model import User
 from tests.http.application import OPERATOR, ApplicationHarness, create_plan, list_audit_entries, run_application
 from tests.http.client import Client, Response
 from tests.http.oauth import OAuthHarness
+from tests.http.test_console_pages import check_markup
 from tests.support.memory.hosts import MemoryWeb
 
 pytestmark = pytest.mark.asyncio
@@ -268,6 +269,8 @@ async def test_a_vendor_signs_in_the_console(vendor: Vendor) -> None:
         and f"{PAGE}/versions/1" in signed.text
     )
     assert 'name="signer_name"' not in signed.text
+    for shown_page in (page, refused, signed):
+        check_markup(shown_page.text)
     await vendor.publish(b"# Second\n\n1 < 2")
     stale = await owner.submit(page, PAGE, **fields, authority_confirmed="true", submission_id=new_id("key"))
     assert stale.status == 409 and "<h2>Second</h2>" in stale.text and 'name="signer_name"' in stale.text
@@ -286,4 +289,4 @@ async def test_retailers_have_no_page(vendor: Vendor) -> None:
     assert PAGE not in (await retailer.get("/console/organisation/members")).text
     assert PAGE in (await (await vendor.application.open_browser("Lindgren")).get("/console/organisation/members")).text
     for path in (PAGE, f"{PAGE}/versions/1"):
-        assert (await retailer.get(path)).status == 404
+        assert (await retailer.get(path)).status == 403
