@@ -16,6 +16,7 @@ from entrypoints.console.pages import (
     mappings,
     matching,
     organisation,
+    publishing,
     reference,
     runs,
     sign_in,
@@ -28,6 +29,7 @@ from entrypoints.console.pages import (
 PAGES: Final[tuple[ConsolePage, ...]] = (
     *home.pages,
     *catalogue.pages,
+    *publishing.pages,
     *demand.pages,
     *sources.pages,
     *source_setup.pages,
