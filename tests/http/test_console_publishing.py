@@ -73,9 +73,9 @@ class Vendor:
     async def grant(self, holder: str, *groups: str, browser: ConsoleBrowser | None = None) -> BrowserPage:
         """Submit the form that grants a licence."""
         person = browser or self.owner
-        fields = {"groups": groups[0]} if groups else {}
+        fields: dict[str, str] = {"groups": groups[0]} if groups else {}
         page = await person.get("/console/account")
-        return await person.submit(page, LICENCES, holder=holder, **fields)
+        return await person.submit(page, LICENCES, None, holder=holder, **fields)
 
 
 @pytest_asyncio.fixture
@@ -129,6 +129,8 @@ async def test_a_publication_is_previewed_confirmed_and_followed(vendor: Vendor)
     check_markup(page.text)
     assert "Published since" in page.text and "2 of 3 products" in page.text and "1 product not published" in page.text
     assert "data-events" not in page.text
+    preview = await vendor.owner.get(f"{PAGE}/publish")
+    assert "There is no further product to publish." in preview.text and "<button" not in _get_main(preview)
     retailer = await vendor.application.open_browser("Fjord")
     assert (await retailer.get(place)).status == 404
 
