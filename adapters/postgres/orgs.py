@@ -221,6 +221,9 @@ class PostgresOrgRegistry(ReferenceTableReader, OrgRegistry):
         named: Sequence[Organisation] = await self.list_by_name(id_or_name) if id_or_name else ()
         return named[0] if len(named) == 1 else None
 
+    async def find_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+        return dict(await self._fetch_rows("find_names", ids=list(ids)))
+
     async def change_plan(self, id: str, plan: Plan) -> None:
         await self._run_as_owner("change_plan", {"id": id, "plan": plan.code})
 

@@ -106,6 +106,10 @@ class OrgRegistry(Protocol):
         """Return the organisation to which a catalogue belongs, in live or test mode; None if there is none."""
         ...
 
+    async def find_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the names of those of these organisations that exist, by ID."""
+        ...
+
     async def list_by_name(self, name: str) -> Sequence[Organisation]:
         """Return the organisations with exactly that name, oldest first; an empty name returns all."""
         ...

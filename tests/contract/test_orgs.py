@@ -63,6 +63,13 @@ async def test_organisations_are_listed_by_name(backend: Backend) -> None:
     assert [org for org in everybody if org.name == name] == [first, second]
 
 
+async def test_names_of_organisations_are_found_by_id(backend: Backend) -> None:
+    first, second = await backend.organisation(name="First"), await backend.organisation(name="Second")
+    found = await backend.registry.find_names([first.id, second.id, new_id("org")])
+    assert found == {first.id: "First", second.id: "Second"}
+    assert await backend.registry.find_names([]) == {}
+
+
 async def test_the_plan_is_changed(backend: Backend) -> None:
     org = await backend.organisation()
     async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:

@@ -45,6 +45,7 @@ class LargeConsole:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def harness() -> AsyncIterator[LargeConsole]:
     async with open_source_harness() as at:
+        at.application.database.execute("UPDATE organisations SET kind = 'vendor'")  # vendors have all pages
         made = await create_large_organisation(at.application.dependencies, at.application.orgs["Fjord"], 1_500)
         _, cookie = await at.application.sessions.start(made.owner, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7"))
         yield LargeConsole(at, made, ConsoleBrowser(at.application.app, cookie, made.owner))

@@ -11,6 +11,9 @@ FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE %(name)s IN ('', o.name)
 ORDER BY o.id
 
+-- find_names --
+SELECT id, name FROM organisations WHERE id = ANY(%(ids)s)
+
 -- find_by_catalogue --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days

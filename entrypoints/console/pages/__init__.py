@@ -17,6 +17,7 @@ from entrypoints.console.pages import (
     mappings,
     matching,
     organisation,
+    publishing,
     reference,
     runs,
     sign_in,
@@ -29,6 +30,7 @@ from entrypoints.console.pages import (
 PAGES: Final[tuple[ConsolePage, ...]] = (
     *home.pages,
     *catalogue.pages,
+    *publishing.pages,
     *demand.pages,
     *brand.directory_pages,
     *sources.pages,

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
+from adapters.api_json.catalogue import hide_offer_fields
 from domain.catalogue import categories, search_terms
 from domain.catalogue.completions import Completions, complete_query
 from domain.catalogue.filter_counts import FilterCounts
+from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, NETWORK_VIEW, OWN_VIEW
 from domain.catalogue.model import ProductFilter
-from domain.kernel.errors import DomainError, Unprocessable
+from domain.kernel.errors import DomainError, NotFound, Unprocessable
 from entrypoints.console.charts import build_offer_history
 from entrypoints.console.context import OperationRefused, PageContext, Pages
 from entrypoints.console.pages.sources import find_source_names
@@ -122,7 +124,25 @@ async def _count_filters(page: PageContext, query: Mapping[str, str]) -> FilterC
 @pages.register_get("/catalogue/<id>")
 async def show_product(page: PageContext) -> Response:
     """Show a product, or only the element of the page that htmx requests."""
-    product, variants = await _read_product(page)
+    return await _render_product(page, OWN_VIEW)
+
+
+@pages.register_get("/catalogue/<id>/retailer", organisation_kind="vendor")
+async def show_product_to_retailers(page: PageContext) -> Response:
+    """Show a vendor's own product as organisations without a licence of their own read it."""
+    return await _render_product(page, NETWORK_VIEW)
+
+
+async def _render_product(page: PageContext, view: str) -> Response:
+    """Render a product with the fields of the view, as its owner or as another organisation.
+
+    Raises NotFound if the view is another organisation's, and the product is not the person's organisation's.
+    """
+    product, variants = await _read_product(page, view)
+    is_own = product["catalogue"] in page.principal.organisation.catalogues
+    if view != OWN_VIEW and not is_own:
+        raise NotFound
+    shows_origins = is_own and view == OWN_VIEW
     part, query, names = page.request.element_id or page.query["part"], page.query, await find_source_names(page)
     variant_index = _find_variant_index(variants, query["variant"])
     variant = msgspec.json.decode(variants[variant_index]) if variants else None
@@ -163,15 +183,21 @@ async def show_product(page: PageContext) -> Response:
         # An unmerged product comes from the source of its offers.
         own_source=next(iter((*own_sources, *(offer["source"] for offer in offers))), ""),
         shows_all_fields=part == "fields",
-        history=await _read_history(page, product, offer_page.items, names) if part == "history" and offers else None,
-        origin=await _find_origin_rows(page, variant) if part == "origin" and variant else None,
+        is_own=is_own,
+        shows_origins=shows_origins,
+        history=await _read_history(page, product, offer_page.items, names)
+        if part == "history" and offers and shows_origins
+        else None,
+        origin=await _find_origin_rows(page, variant) if part == "origin" and variant and shows_origins else None,
     )
 
 
-async def _read_product(page: PageContext) -> tuple[dict[str, Any], list[msgspec.Raw]]:
-    """Return a product without its variants, and the variants as undecoded JSON."""
+async def _read_product(page: PageContext, view: str) -> tuple[dict[str, Any], list[msgspec.Raw]]:
+    """Return a product with the fields of the view, without its variants, and the variants as undecoded JSON."""
     # A page shows only a few of possibly thousands of variants (ADR 73).
     body = await page.api.get_bytes(f"/v1/products/{page.path_parameters['id']}")
+    if view != OWN_VIEW:
+        body = hide_offer_fields(body, HIDDEN_FIELDS_BY_VIEW[view])
     parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     variants = msgspec.json.decode(parts.pop("variants"), type=list[msgspec.Raw])
     return {name: msgspec.json.decode(part) for name, part in parts.items()}, variants
