@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
-from entrypoints.demo.messages import format_progress
+from entrypoints.demo.messages import format_progress, format_publication_progress
 
 MAX_ATTEMPTS = 6
 _RETRIED = frozenset({429, 502, 503})
@@ -88,14 +88,16 @@ class FollowedRun:
     """Run of a source whose progress is shown.
 
     Attributes:
+        api: The API client of the run's organisation.
         name: The name that is shown for the run.
         source: The ID of the source.
         stream: The stream: `catalogue` or `stock`.
         run: The run as last read from the API; empty before `start_or_resume`.
     """
 
+    api: DemoApi
     name: str
-    source: str
+    source: str = ""
     stream: str = "catalogue"
     run: dict[str, Any] = field(default_factory=dict)
 
@@ -104,13 +106,22 @@ class FollowedRun:
         """True if the run has ended."""
         return self.run.get("status") in _ENDED
 
-    async def start_or_resume(self, api: DemoApi) -> None:
+    @property
+    def path(self) -> str:
+        """Path of the run in the API."""
+        return f"/v1/runs/{self.run['id']}"
+
+    def format_progress(self) -> str:
+        """Describe the progress in one line."""
+        return format_progress(self.name, self.run)
+
+    async def start_or_resume(self) -> None:
         """Select the stream's latest run; if there is none, or it failed or was cancelled, start a new one."""
         path = f"/v1/sources/{self.source}/runs"
-        runs = [run for run in (await api.get(path))["data"] if run["stream"] == self.stream]
+        runs = [run for run in (await self.api.get(path))["data"] if run["stream"] == self.stream]
         if not runs or runs[0]["status"] in _RESTARTED:
             key = f"demo-run-{self.source}-{self.stream}-{len(runs)}"
-            self.run = await api.post(path, {"stream": self.stream}, key)
+            self.run = await self.api.post(path, {"stream": self.stream}, key)
             return
         succeeded = [run for run in runs if run["status"] == "succeeded"]
         read = [run for run in succeeded if "unchanged_feed" not in run["stats"]]
@@ -118,7 +129,28 @@ class FollowedRun:
         self.run = read[0] if runs[0] in succeeded and read else runs[0]
 
 
-async def follow_runs(api: DemoApi, runs: Sequence[FollowedRun], out: TextIO | None = None) -> None:
+class FollowedPublication(FollowedRun):
+    """Publication run of a vendor's catalogue, whose progress is shown."""
+
+    @property
+    def path(self) -> str:
+        """Path of the run in the API."""
+        return f"/v1/catalogue/publication-runs/{self.run['id']}"
+
+    def format_progress(self) -> str:
+        """Describe the progress in one line."""
+        return format_publication_progress(self.name, self.run)
+
+    async def start_or_resume(self) -> None:
+        """Select the catalogue's latest run; if there is none, or it failed to publish, start a new one."""
+        run = (await self.api.get("/v1/catalogue")).get("last_run")
+        if run is None or (run["kind"], run["status"]) == ("publish", "failed"):
+            key = f"demo-publication-{run['id'] if run else 0}"
+            run = await self.api.post("/v1/catalogue/publish", {}, key)
+        self.run = run
+
+
+async def follow_runs(runs: Sequence[FollowedRun], out: TextIO | None = None) -> None:
     """Poll the runs until all have ended, and show the progress on `out` (default: standard output).
 
     Raises:
@@ -127,7 +159,7 @@ async def follow_runs(api: DemoApi, runs: Sequence[FollowedRun], out: TextIO | N
     display = ProgressDisplay(out or sys.stdout)
     progressed_at = time.monotonic()
     while True:
-        if display.show([format_progress(followed_run.name, followed_run.run) for followed_run in runs]):
+        if display.show([followed_run.format_progress() for followed_run in runs]):
             progressed_at = time.monotonic()
         if all(followed_run.has_ended for followed_run in runs):
             return
@@ -136,7 +168,7 @@ async def follow_runs(api: DemoApi, runs: Sequence[FollowedRun], out: TextIO | N
         await asyncio.sleep(_PAUSE)
         for followed_run in runs:
             if not followed_run.has_ended:
-                followed_run.run = await api.get(f"/v1/runs/{followed_run.run['id']}")
+                followed_run.run = await followed_run.api.get(followed_run.path)
 
 
 class ProgressDisplay:

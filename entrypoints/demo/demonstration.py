@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,13 +12,24 @@ from aiohttp import ClientSession
 
 from domain.access.usecases import KeyRequest
 from domain.kernel.paging import PageRequest
+from domain.orgs.model import Organisation
 from domain.orgs.ports import Memberships, OrgRegistry
+from domain.people.model import User
 from domain.people.ports import People
 from entrypoints import settings
 from entrypoints.container import open_dependencies
 from entrypoints.demo import feeds, messages
-from entrypoints.demo.client import ApiKeyRejected, DemoApi, DemoError, FollowedRun, follow_runs
+from entrypoints.demo.client import (
+    ApiKeyRejected,
+    DemoApi,
+    DemoError,
+    FollowedPublication,
+    FollowedRun,
+    follow_runs,
+)
 from entrypoints.demo.feeds import HOST
+from entrypoints.demo.vendor import prepare_publication
+from entrypoints.dependencies import Dependencies
 from entrypoints.provisioning import (
     add_organisation_member,
     begin_operator_change,
@@ -26,17 +37,13 @@ from entrypoints.provisioning import (
     create_organisation,
     create_sign_in_link,
 )
+from entrypoints.settings import Settings
 from entrypoints.up.directory import write_private_file
 from entrypoints.up.service_processes import find_free_port
 
-ORGANISATION = "Demo Furniture Co."
-OWNER_EMAIL = "owner@demo-furniture.example"
-"""Email address of the person whom the printed link signs in."""
 ALLOWED_HOSTS_VARIABLE = "JOINERY_ALLOW_PRIVATE_HOSTS"
 PORT_VARIABLE = "JOINERY_DEMO_FEEDS_PORT"
 """Environment variable with the port of the feeds' web server."""
-STATE_FILE = "demo.json"
-"""File of the demo's state in the data directory."""
 _FEED_TASKS: Final[set["asyncio.Task[None]"]] = set()
 """Tasks of the feeds' web server; the references prevent their garbage collection."""
 
@@ -71,12 +78,38 @@ LINDGREN = DemoVendor(
 QUILLMERE = DemoVendor(
     "Quillmere Home", "public_data", {"currency": "usd", "platform": "shopify", "role": "retailer"}, {"url": "/"}
 )
-VENDORS = (LINDGREN, QUILLMERE)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOrganisation:
+    """Organisation of the demo.
+
+    Attributes:
+        kind: `retailer` or `vendor`.
+        owner_email: The email address of the person whom the printed link signs in.
+        state_file: The file of the organisation's state in the data directory.
+        feeds: The feeds that the organisation imports.
+    """
+
+    name: str
+    kind: str
+    owner_email: str
+    state_file: str
+    feeds: tuple[DemoVendor, ...]
+
+
+RETAILER = DemoOrganisation(
+    "Demo Furniture Co.", "retailer", "owner@demo-furniture.example", "demo.json", (LINDGREN, QUILLMERE)
+)
+VENDOR = DemoOrganisation(
+    LINDGREN.name, "vendor", "owner@lindgren-falk.example", "demo-vendor.json",
+    (replace(LINDGREN, licence_basis="own_data", paths={"url": feeds.ITEM_MASTER}),),
+)  # fmt: skip
 
 
 @dataclass(slots=True)
 class DemoState:
-    """State of the demo between starts, stored as demo.json in the data directory.
+    """State of an organisation of the demo between starts, stored in the data directory.
 
     Attributes:
         port: The port of the feeds' web server.
@@ -95,13 +128,12 @@ class DemoState:
     urls: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, data_dir: Path) -> "DemoState":
-        """Read the state from the data directory; return the initial state before the first start.
+    def load(cls, path: Path) -> "DemoState":
+        """Read the state from the file; return the initial state before the first start.
 
         Raises:
             DemoError: The file is unreadable.
         """
-        path = data_dir / STATE_FILE
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -109,9 +141,9 @@ class DemoState:
         except (OSError, ValueError, TypeError) as error:
             raise DemoError(f"{path} is unreadable ({error}). Remove it to set up the demo again.") from error
 
-    def save(self, data_dir: Path) -> None:
-        """Write the state to the data directory, readable by this user only."""
-        write_private_file(data_dir / STATE_FILE, json.dumps(asdict(self), indent=2) + "\n")
+    def save(self, path: Path) -> None:
+        """Write the state to the file, readable by this user only."""
+        write_private_file(path, json.dumps(asdict(self), indent=2) + "\n")
 
 
 def prepare_environment(data_dir: Path) -> dict[str, str]:
@@ -120,7 +152,7 @@ def prepare_environment(data_dir: Path) -> dict[str, str]:
     The port of the previous start is reused if it is free.
     """
     try:
-        port = find_free_port(DemoState.load(data_dir.expanduser()).port)
+        port = find_free_port(DemoState.load(data_dir.expanduser() / RETAILER.state_file).port)
     except DemoError:
         port = find_free_port()
     hosts = [*filter(None, os.environ.get(ALLOWED_HOSTS_VARIABLE, "").split(",")), f"{HOST}:{port}"]
@@ -151,15 +183,23 @@ async def _run_demo(env: Mapping[str, str], data_dir: Path) -> None:
         raise DemoError(
             f"{PORT_VARIABLE} is not set, so the service cannot access the feeds. Start it with `joinery up --demo`."
         )
-    state = DemoState.load(data_dir)
-    state.port = int(env[PORT_VARIABLE])
-    await _serve_feeds(state.port)
-    async with ClientSession() as session:
-        api = await _open_api(env, session, state, data_dir)
-        await _create_sources(api, state, data_dir)
-        runs = await _import_catalogues_and_stock(api, state)
+    port = int(env[PORT_VARIABLE])
+    await _serve_feeds(port)
+    async with ClientSession() as session, open_dependencies(settings.read_settings(env)) as dependencies:
+        retailer, vendor = [
+            await _open_tenant(dependencies, organisation, session, data_dir, port)
+            for organisation in (RETAILER, VENDOR)
+        ]
+        if (await vendor.api.get("/v1/catalogue")).get("last_run") is None:
+            await prepare_publication(dependencies, vendor.organisation, vendor.owner, retailer.organisation)
+        runs = await _import_catalogues_and_stock(retailer, vendor)
+        links = [
+            await create_sign_in_link(dependencies, tenant.owner, tenant.organisation) for tenant in (retailer, vendor)
+        ]
         _print(
-            await _format_result(api, runs, env.get("JOINERY_DOCS_URL", api.base_url), await _create_console_link(env))
+            await _format_result(
+                retailer.api, vendor.api, runs, env.get("JOINERY_DOCS_URL", retailer.api.base_url), links
+            )
         )
 
 
@@ -183,38 +223,76 @@ async def _serve_feeds(port: int) -> None:
     task.add_done_callback(_FEED_TASKS.discard)
 
 
-async def _open_api(env: Mapping[str, str], session: ClientSession, state: DemoState, data_dir: Path) -> DemoApi:
-    """Return an API client with a valid key.
+@dataclass(frozen=True, slots=True)
+class DemoTenant:
+    """Organisation of the demo as it is stored, with its owner, sources and an API client."""
 
-    At the first start, or if the database is a new one, the organisation and the key are created.
-    """
+    organisation: Organisation
+    owner: User
+    api: DemoApi
+    source_ids: Mapping[str, str]
+
+
+async def _open_tenant(
+    dependencies: Dependencies, wanted: DemoOrganisation, session: ClientSession, data_dir: Path, port: int
+) -> DemoTenant:
+    """Return an organisation of the demo with its owner and sources; whatever is missing is created."""
+    path = data_dir / wanted.state_file
+    state = DemoState.load(path)
+    state.port = port
+    organisation = await _ensure_organisation(dependencies, wanted)
+    owner = await _ensure_owner(dependencies, organisation, wanted.owner_email)
+    api = await _open_api(dependencies, organisation, session, state, path)
+    await _create_sources(api, wanted, state, path)
+    return DemoTenant(organisation, owner, api, state.sources)
+
+
+async def _ensure_organisation(dependencies: Dependencies, wanted: DemoOrganisation) -> Organisation:
+    """Return the organisation, which is created if the database does not have it."""
+    organisation = await dependencies[OrgRegistry].find(wanted.name)
+    if organisation is not None:
+        return organisation
+    plan = await dependencies[OrgRegistry].find_plan("standard")
+    if plan is None:
+        raise DemoError("The database has no plan `standard`. Start the demo with a new data directory (`--data-dir`).")
+    return await create_organisation(dependencies, wanted.name, wanted.kind, plan)
+
+
+async def _ensure_owner(dependencies: Dependencies, organisation: Organisation, email: str) -> User:
+    """Return the owner, who is created and added to the organisation if necessary."""
+    user = await dependencies[People].find_by_email(email)
+    of_user = await dependencies[Memberships].list_organisations(user.id, PageRequest(limit=100)) if user else None
+    if of_user is None or organisation.id not in [row.id for row in of_user.items]:
+        await add_organisation_member(dependencies, organisation, email, "owner")
+        user = await dependencies[People].find_by_email(email)
+    if user is None:
+        raise DemoError(f"The owner of {organisation.name} does not exist. Start the demo again.")
+    return user
+
+
+async def _open_api(
+    dependencies: Dependencies, organisation: Organisation, session: ClientSession, state: DemoState, path: Path
+) -> DemoApi:
+    """Return an API client with a valid key, which is created at the first start, or if the database is a new one."""
+    base_url = dependencies[Settings].base_url
     if state.secret:
-        api = DemoApi(session, env["JOINERY_BASE_URL"], state.secret)
+        api = DemoApi(session, base_url, state.secret)
         try:
             await api.get("/v1/org")
         except ApiKeyRejected:
             pass
         else:
             return api
-    async with open_dependencies(settings.read_settings(env)) as dependencies:
-        organisation = await dependencies[OrgRegistry].find(ORGANISATION)
-        if organisation is None:
-            plan = await dependencies[OrgRegistry].find_plan("standard")
-            if plan is None:
-                raise DemoError(
-                    "The database has no plan `standard`. Start the demo with a new data directory (`--data-dir`)."
-                )
-            organisation = await create_organisation(dependencies, ORGANISATION, "retailer", plan)
-        async with begin_operator_change(dependencies, organisation, "keys.create") as tx:
-            key, state.secret = await create_api_key(dependencies, tx, KeyRequest(name="demo"))
+    async with begin_operator_change(dependencies, organisation, "keys.create") as tx:
+        key, state.secret = await create_api_key(dependencies, tx, KeyRequest(name="demo"))
     state.organisation, state.key, state.sources, state.urls = organisation.id, key.id, {}, {}
-    state.save(data_dir)
-    return DemoApi(session, env["JOINERY_BASE_URL"], state.secret)
+    state.save(path)
+    return DemoApi(session, base_url, state.secret)
 
 
-async def _create_sources(api: DemoApi, state: DemoState, data_dir: Path) -> None:
-    """Create the sources of both vendors, or update the feeds' URLs in existing sources."""
-    for vendor in VENDORS:
+async def _create_sources(api: DemoApi, wanted: DemoOrganisation, state: DemoState, path: Path) -> None:
+    """Create the organisation's sources, or update the feeds' URLs in existing sources."""
+    for vendor in wanted.feeds:
         config = vendor.build_source_config(state.port)
         source = {"name": vendor.name, "kind": "url", "config": config, "licence_basis": vendor.licence_basis}
         if vendor.name not in state.sources:
@@ -223,67 +301,62 @@ async def _create_sources(api: DemoApi, state: DemoState, data_dir: Path) -> Non
         elif state.urls.get(vendor.name) != config["url"]:
             await api.patch(f"/v1/sources/{state.sources[vendor.name]}", {"config": config, "status": "active"})
         state.urls[vendor.name] = config["url"]
-        state.save(data_dir)
+        state.save(path)
 
 
-async def _import_catalogues_and_stock(api: DemoApi, state: DemoState) -> list[FollowedRun]:
-    """Import both catalogues concurrently, then the stock file of the vendor LINDGREN; return the runs.
+async def _import_catalogues_and_stock(retailer: DemoTenant, vendor: DemoTenant) -> list[FollowedRun]:
+    """Import all catalogues concurrently, then the retailer's stock file while the vendor publishes; return the retailer's runs.
 
-    If the run of LINDGREN's catalogue does not succeed, the stock file is not imported.
+    If the run of a catalogue does not succeed, what depends on it is omitted.
     """
-    catalogues = [FollowedRun(vendor.name, state.sources[vendor.name]) for vendor in VENDORS]
-    await _import(api, catalogues, ["", "Importing the feeds of two vendors:"])
-    if catalogues[0].run["status"] != "succeeded":
-        return catalogues
-    stock = FollowedRun(f"{LINDGREN.name}, stock", state.sources[LINDGREN.name], "stock")
-    await _import(api, [stock], [])
-    return [*catalogues, stock]
+    catalogues = [FollowedRun(retailer.api, name, id) for name, id in retailer.source_ids.items()]
+    own = FollowedRun(vendor.api, f"{VENDOR.name} (vendor)", vendor.source_ids[VENDOR.name])
+    await _import([*catalogues, own], ["", "Importing the feeds of two vendors:"])
+    following: list[FollowedRun] = []
+    if catalogues[0].run["status"] == "succeeded":
+        stock = FollowedRun(retailer.api, f"{LINDGREN.name}, stock", catalogues[0].source, "stock")
+        catalogues.append(stock)
+        following.append(stock)
+    if own.run["status"] == "succeeded":
+        following.append(FollowedPublication(vendor.api, own.name))
+    await _import(following, [])
+    return catalogues
 
 
-async def _import(api: DemoApi, runs: list[FollowedRun], title: list[str]) -> None:
+async def _import(runs: list[FollowedRun], title: list[str]) -> None:
     """Start or resume the runs, and show their progress below the lines of the title until all have ended."""
     for followed in runs:
-        await followed.start_or_resume(api)
+        await followed.start_or_resume()
     if all(followed.has_ended for followed in runs):
         return
     if title:
         _print(title)
-    await follow_runs(api, runs)
+    await follow_runs(runs)
 
 
-async def _create_console_link(env: Mapping[str, str]) -> str:
-    """Return a one-time URL that signs the demo's owner in to the console."""
-    async with open_dependencies(settings.read_settings(env)) as dependencies:
-        organisation = await dependencies[OrgRegistry].find(ORGANISATION)
-        if organisation is None:
-            raise DemoError("The demo's organisation does not exist. Start the demo again.")
-        user = await dependencies[People].find_by_email(OWNER_EMAIL)
-        of_user = await dependencies[Memberships].list_organisations(user.id, PageRequest(limit=100)) if user else None
-        if of_user is None or organisation.id not in [row.id for row in of_user.items]:
-            await add_organisation_member(dependencies, organisation, OWNER_EMAIL, "owner")
-            user = await dependencies[People].find_by_email(OWNER_EMAIL)
-        if user is None:
-            raise DemoError("The demo's owner does not exist. Start the demo again.")
-        return await create_sign_in_link(dependencies, user, organisation)
-
-
-async def _format_result(api: DemoApi, runs: list[FollowedRun], docs_url: str, console_url: str) -> list[str]:
+async def _format_result(
+    api: DemoApi, vendor_api: DemoApi, runs: list[FollowedRun], docs_url: str, links: list[str]
+) -> list[str]:
     """Return the lines that are printed at the end: results of the runs, links, the API key and example requests."""
     products = (await api.get("/v1/products", q="panel bed", limit="1"))["data"]
-    lines = ["", f"{ORGANISATION} has imported:"]
+    catalogue = await vendor_api.get("/v1/catalogue")
+    lines = ["", f"{RETAILER.name} has imported:"]
     for followed in runs:
         lines += messages.format_summary(followed.name, followed.run)
     return [
         *lines,
+        messages.format_publication(VENDOR.name, catalogue),
         "",
-        f"Console      {console_url}",
+        f"Console      {links[0]}",
         "             (sign-in link, valid once and for 15 minutes)",
+        f"Vendor       {links[1]}",
+        f"             (sign-in link of {VENDOR.name}; open it in a private window to stay signed in to both)",
         "",
         f"Reference    {docs_url.rstrip('/')}/docs",
         f"API key      {api.secret}",
         "",
         *messages.format_example_requests(
-            api.base_url, api.secret, products[0]["id"] if products else None, runs[0].run["id"]
+            api.base_url, api.secret, products[0]["id"] if products else None, runs[0].run["id"], catalogue["id"]
         ),
         "",
         "# Your own feed (paste all lines; without my-feed.csv, an example with one row is created)",

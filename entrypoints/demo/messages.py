@@ -6,6 +6,18 @@ from string import Template
 from typing import Any
 
 _WIDTH = 24
+APPROVAL_REASON = "The operator of the demo invited the owner."
+SIGNER = ("Frida Lindgren", "Managing director")
+"""Name and title of the person who accepts the data agreement."""
+AGREEMENT_TITLE = "Data agreement of the demo"
+AGREEMENT_TEXT = """\
+# Data agreement of the demo
+
+The vendor permits this service to show the products of its published catalogue to other organisations. The vendor decides which
+products are listed, and which organisations read stock and cost.
+
+The vendor can hide a product or withdraw the catalogue at any time. This text is an example without legal effect.
+"""
 
 
 def count_processed(stats: Mapping[str, int], item_kind: str) -> int:
@@ -31,6 +43,19 @@ def format_progress(name: str, run: Mapping[str, Any]) -> str:
     )
 
 
+def format_publication_progress(name: str, run: Mapping[str, Any]) -> str:
+    """Describe the progress of a publication run in one line."""
+    progress = run["progress"]
+    return f"  {name:<{_WIDTH}} {run['status']:<10} {progress['done']:>6,} of {progress['total']:,} products published"
+
+
+def format_publication(name: str, catalogue: Mapping[str, Any]) -> str:
+    """Describe in one line what a vendor has published."""
+    if catalogue["published"]:
+        return f"{name}, a vendor, has published {catalogue['listed']:,} products; every organisation reads them."
+    return f"{name}, a vendor, has not published its catalogue."
+
+
 def format_summary(name: str, run: Mapping[str, Any]) -> list[str]:
     """Describe a run's result: counts and kinds of problems, or the error."""
     if run.get("status") != "succeeded":
@@ -51,14 +76,17 @@ def format_summary(name: str, run: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def format_example_requests(base_url: str, secret: str, product_id: str | None, run_id: str) -> list[str]:
-    """Return the lines of six example requests (curl), each with its title.
+def format_example_requests(
+    base_url: str, secret: str, product_id: str | None, run_id: str, catalogue_id: str
+) -> list[str]:
+    """Return the lines of seven example requests (curl), each with its title.
 
     Args:
         base_url: The URL of the service.
         secret: The API key.
         product_id: The ID of a product to show, or None.
         run_id: The ID of a run to show.
+        catalogue_id: The ID of the vendor's catalogue.
     """
     signed = f'-H "Authorization: Bearer {secret}"'
     path_by_title = {
@@ -70,6 +98,7 @@ def format_example_requests(base_url: str, secret: str, product_id: str | None, 
         "A run with its problems": f"/v1/runs/{run_id}",
         "Merged products of both vendors": "/v1/merges?kind=product&limit=3",
         "Matches that wait for your decision": "/v1/match-pairs?status=open&limit=3",
+        "Products that a vendor has published": f"/v1/products?catalogue={catalogue_id}&limit=3",
     }
     return [
         line
