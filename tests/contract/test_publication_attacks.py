@@ -1,0 +1,120 @@
+"""Attacks on published catalogues: data that must not leave its organisation."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.catalogue.model import LicenceBasis, Visibility
+from domain.catalogue.publication import create_refresh_job
+from domain.events.model import Event
+from domain.jobs.ports import JobStore
+from domain.publishing.usecases import execution
+from domain.publishing.usecases.execution import SourceRefresh
+from domain.sources.model import Source
+from domain.sources.ports import SourceStore
+from tests.contract.test_published_catalogues import Network, _create_network
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+SECRET = "secret of the other source"
+
+
+class _InterruptedUnitOfWork:
+    """Unit of work that executes an action before the second transaction."""
+
+    def __init__(self, uow: Any, action: Any) -> None:
+        self._uow, self._action, self._count = uow, action, 0
+
+    def begin(self, *arguments: Any) -> Any:
+        return _Interrupted(self, self._uow.begin(*arguments))
+
+    async def interrupt(self) -> None:
+        self._count += 1
+        if self._count == 2:
+            await self._action()
+
+
+class _Interrupted:
+    def __init__(self, uow: _InterruptedUnitOfWork, transaction: Any) -> None:
+        self._uow, self._transaction = uow, transaction
+
+    async def __aenter__(self) -> Any:
+        await self._uow.interrupt()
+        return await self._transaction.__aenter__()
+
+    async def __aexit__(self, *arguments: object) -> Any:
+        return await self._transaction.__aexit__(*arguments)
+
+
+async def _store_basis(network: Network, source: Source, basis: LicenceBasis) -> None:
+    """Change the licence basis of a source as PATCH /v1/sources/{id} does."""
+    async with network.uow.begin(network.owner, builders.CALL) as tx:
+        stored = await tx[SourceStore].get(source.id, lock=True)
+        assert stored is not None
+        await tx[SourceStore].save(replace(stored, licence_basis=basis))
+        await tx[JobStore].add(create_refresh_job(source.id, network.owner))
+
+
+async def _publish_all(network: Network) -> None:
+    await network.publish()
+    await network.set_visibility([product.id for product in network.vendor.products], Visibility.LISTED)
+
+
+def _find_values(events: list[Event]) -> str:
+    return repr([(event.type, event.subject, event.fields) for event in events])
+
+
+async def test_a_basis_that_changes_during_the_refresh_withdraws_all_products(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "PORTION", 1)
+    network = await _create_network(backend)
+    await _publish_all(network)
+    reader, source = network.readers[0], network.vendor.sources[0]
+    await network.set_basis(source, LicenceBasis.UNKNOWN)
+    assert len(await network.read_products(reader, catalogue=network.catalogue)) == 3
+    await _store_basis(network, source, LicenceBasis.OWN_DATA)
+    lane = f"{network.owner.org}/publishing:{network.owner.mode}"
+    [job] = await backend.dispatch.claim(lane, 10, timedelta(seconds=30))
+    # after the first portion, the vendor learns that the data must not leave after all
+    uow = _InterruptedUnitOfWork(network.uow, lambda: _store_basis(network, source, LicenceBasis.UNKNOWN))
+    await SourceRefresh(uow)(job, asyncio.Event())  # type: ignore[arg-type]
+    for job in await backend.dispatch.claim(lane, 10, timedelta(seconds=30)):
+        await SourceRefresh(network.uow)(job, asyncio.Event())
+    others = {product.id for product in network.vendor.products if product.source != source.id}
+    assert (await network.read_products(reader, catalogue=network.catalogue)).keys() == others
+
+
+async def test_undoing_a_merge_reveals_no_data_that_must_not_leave(backend: Backend) -> None:
+    network = await _create_network(backend)
+    vendor = network.vendor
+    await vendor.change_product(vendor.sources[1], "P0", description=SECRET)
+    await _publish_all(network)
+    await network.set_basis(vendor.sources[1], LicenceBasis.UNKNOWN)
+    network.events.clear()
+    merge = await vendor.merge_variants(vendor.products[0].variants[0], vendor.products[3].variants[0], network.record)
+    assert SECRET not in _find_values(network.events)
+    await vendor.undo_merge(merge, network.record)
+    assert SECRET not in _find_values(network.events)
+
+
+@pytest.mark.parametrize("visibility", [Visibility.HIDDEN, Visibility.UNLISTED])
+async def test_a_product_that_is_not_listed_stays_invisible_when_it_is_merged(
+    backend: Backend, visibility: Visibility
+) -> None:
+    network = await _create_network(backend)
+    vendor = network.vendor
+    await vendor.change_product(vendor.sources[1], "P0", description=SECRET)
+    await _publish_all(network)
+    await network.set_visibility([vendor.products[3].id], visibility)
+    network.events.clear()
+    await vendor.merge_variants(vendor.products[0].variants[0], vendor.products[3].variants[0], network.record)
+    assert SECRET not in _find_values(network.events)
+    read = await network.read_products(network.readers[0], catalogue=network.catalogue)
+    assert SECRET not in repr(read)
+    offers = await network.read_offers(network.readers[0])
+    assert all(network.vendor.sources[1].id != offer for offer in offers)
