@@ -118,3 +118,55 @@ async def test_a_product_that_is_not_listed_stays_invisible_when_it_is_merged(
     assert SECRET not in repr(read)
     offers = await network.read_offers(network.readers[0])
     assert all(network.vendor.sources[1].id != offer for offer in offers)
+
+
+async def test_a_run_that_began_before_the_basis_changed_publishes_no_events(backend: Backend) -> None:
+    network = await _create_network(backend)
+    await _publish_all(network)
+    source = network.vendor.sources[0]  # a run keeps the source as it was when its attempt began
+    await network.set_basis(source, LicenceBasis.UNKNOWN)
+    network.events.clear()
+    network.record(await network.vendor.change_product(source, "P0", description=SECRET))
+    network.record(await network.vendor.change_price(source, "P1", 4711))
+    assert network.events == []
+
+
+async def test_a_variant_that_moves_to_an_unlisted_product_leaves(backend: Backend) -> None:
+    network = await _create_network(backend)
+    vendor = network.vendor
+    source = vendor.sources[0]
+    product = await vendor.load_product(source, "Two", "red", "blue", brand="Two")
+    await _publish_all(network)
+    reader = network.readers[0]
+    await vendor.move_variant(source, "Two", "Two/blue", "Hidden")
+    read = (await network.read_products(reader, catalogue=network.catalogue))[product.id]
+    moved = product.variants[1]
+    assert [variant["id"] for variant in read["variants"]] == [product.variants[0].id]
+    assert moved.offers[0].id not in await network.read_offers(reader)
+    assert await network.read_products(reader, variant=[moved.id]) == {}
+    assert await network.read_products(reader, sku=["Two-blue"]) == {}
+
+
+async def test_a_deleted_source_takes_its_products_along(backend: Backend) -> None:
+    network = await _create_network(backend)
+    await _publish_all(network)
+    source = network.vendor.sources[0]
+    async with network.uow.begin(network.owner, builders.CALL) as tx:
+        await tx[SourceStore].remove(source.id)
+    reader = network.readers[0]
+    others = {product.id for product in network.vendor.products if product.source != source.id}
+    assert (await network.read_products(reader, catalogue=network.catalogue)).keys() == others
+
+
+async def test_a_hidden_product_is_no_longer_found_by_its_merge(backend: Backend) -> None:
+    network = await _create_network(backend)
+    vendor = network.vendor
+    await _publish_all(network)
+    first, second = vendor.products[0], vendor.products[3]
+    merge = await vendor.merge_variants(first.variants[0], second.variants[0], network.record)
+    await network.set_visibility([second.id], Visibility.HIDDEN)
+    await vendor.undo_merge(merge, network.record)
+    for id in (first.id, second.id):
+        read = await network.read_products(network.readers[0], id=[id])
+        expected = [] if id == second.id else [id]
+        assert [*read] == expected, id
