@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from adapters.postgres.erasure import PostgresErasure
 from domain.catalogue.model import LicenceBasis, Visibility
 from domain.catalogue.publication import create_refresh_job
 from domain.events.model import Event
 from domain.jobs.ports import JobStore
+from domain.publishing.model import create_view_job
 from domain.publishing.usecases import execution
-from domain.publishing.usecases.execution import SourceRefresh
+from domain.publishing.usecases.execution import PublicationExecution, SourceRefresh
+from domain.publishing.usecases.service import PublishingService
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.contract.test_published_catalogues import Network, _create_network
-from tests.support import builders
+from tests.support import builders, catalogues
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
@@ -147,17 +150,6 @@ async def test_a_variant_that_moves_to_an_unlisted_product_leaves(backend: Backe
     assert await network.read_products(reader, sku=["Two-blue"]) == {}
 
 
-async def test_a_deleted_source_takes_its_products_along(backend: Backend) -> None:
-    network = await _create_network(backend)
-    await _publish_all(network)
-    source = network.vendor.sources[0]
-    async with network.uow.begin(network.owner, builders.CALL) as tx:
-        await tx[SourceStore].remove(source.id)
-    reader = network.readers[0]
-    others = {product.id for product in network.vendor.products if product.source != source.id}
-    assert (await network.read_products(reader, catalogue=network.catalogue)).keys() == others
-
-
 async def test_a_hidden_product_is_no_longer_found_by_its_merge(backend: Backend) -> None:
     network = await _create_network(backend)
     vendor = network.vendor
@@ -170,3 +162,49 @@ async def test_a_hidden_product_is_no_longer_found_by_its_merge(backend: Backend
         read = await network.read_products(network.readers[0], id=[id])
         expected = [] if id == second.id else [id]
         assert [*read] == expected, id
+
+
+async def test_a_changed_basis_does_not_wait_for_a_publication_run(backend: Backend) -> None:
+    network = await _create_network(backend)
+    await _publish_all(network)
+    lane = f"{network.owner.org}/publishing:{network.owner.mode}"
+    async with network.uow.begin(network.owner, builders.CALL) as tx:
+        await tx[JobStore].add(create_view_job("stock", network.owner))  # stands for a run of a large catalogue
+    assert len(await backend.dispatch.claim(lane, 10, timedelta(minutes=5))) == 1
+    source = network.vendor.sources[0]
+    await _store_basis(network, source, LicenceBasis.UNKNOWN)
+    for job in await backend.dispatch.claim(lane, 10, timedelta(seconds=30)):
+        await SourceRefresh(network.uow)(job, asyncio.Event())
+    others = {product.id for product in network.vendor.products if product.source != source.id}
+    assert (await network.read_products(network.readers[0], catalogue=network.catalogue)).keys() == others
+
+
+async def test_a_product_listed_during_a_withdrawal_is_withdrawn_as_well(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "PORTION", 1)
+    network = await _create_network(backend)
+    await _publish_all(network)
+    reader = network.readers[0]
+    await network.grant(reader, "stock")
+    first = min(product.id for product in network.vendor.products)
+    async with network.uow.begin(network.owner, builders.CALL) as tx:
+        await PublishingService().withdraw(tx, {})
+    lane = f"{network.owner.org}/publishing:{network.owner.mode}"
+    [job] = await backend.dispatch.claim(lane, 10, timedelta(seconds=30))
+
+    async def list_again() -> None:  # the catalogue is still published, so POST /v1/catalogue/visibility permits it
+        await network.set_visibility([first], Visibility.LISTED)
+
+    await PublicationExecution(_InterruptedUnitOfWork(network.uow, list_again))(job, asyncio.Event())  # type: ignore[arg-type]
+    assert await network.read_products(reader, catalogue=network.catalogue) == {}
+
+
+async def test_an_erased_vendor_leaves_no_copies(backend: Backend) -> None:
+    network = await _create_network(backend)
+    product = network.vendor.products[0]
+    await catalogues.add_image(backend.uow, network.owner, product.id)
+    await _publish_all(network)
+    await PostgresErasure(backend.pool).delete_data(network.owner.org)
+    assert await network.read_products(network.readers[0], catalogue=network.catalogue) == {}
+    assert await network.read_products(network.readers[0]) == {}

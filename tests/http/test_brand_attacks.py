@@ -89,3 +89,11 @@ async def test_undo_lists_no_product_of_a_withdrawn_catalogue(brands: Brands) ->
     undone = await brands.client.send_json("POST", f"/v1/audit-events/{entry['id']}/undo", {}, idempotency_key="undo")
     seen = (await brands.rival.get(f"/v1/products/{products[0]}")).status
     assert seen == 404, undone.body
+
+
+async def test_a_homograph_of_latin_letters_is_reviewed(brands: Brands) -> None:  # noqa: F811
+    changes = {"name": "Vitrɑ", "website_domain": "vitrɑ.example", "brands": ["Vitrɑ"]}
+    own = (await brands.client.send_json("PATCH", "/v1/brand", changes)).json()
+    claim = await brands.claim(own["id"], "dns_txt")
+    brands.publish_record(claim)
+    assert (await brands.check(claim))["status"] == "pending"
