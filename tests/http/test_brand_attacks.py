@@ -97,3 +97,34 @@ async def test_a_homograph_of_latin_letters_is_reviewed(brands: Brands) -> None:
     claim = await brands.claim(own["id"], "dns_txt")
     brands.publish_record(claim)
     assert (await brands.check(claim))["status"] == "pending"
+
+
+async def test_a_second_vendor_is_not_verified_under_the_name_of_a_verified_brand(brands: Brands) -> None:  # noqa: F811
+    profile = await brands.create_profile()
+    claim = await brands.claim(profile, "dns_txt")
+    brands.publish_record(claim)
+    assert (await brands.check(claim))["status"] == "approved"
+    changes = {"name": "Fjord", "website_domain": "fjord.shop"}  # anyone can register it
+    answer = await brands.rival.send_json("PATCH", "/v1/brand", changes)
+    if answer.status == 200:
+        theirs = await brands.claim(answer.json()["id"], "dns_txt", client=brands.rival)
+        brands.publish_record(theirs)
+        assert (await brands.check(theirs, brands.rival))["status"] == "pending"
+
+
+async def test_an_unproven_profile_reserves_no_brands(brands: Brands) -> None:  # noqa: F811
+    squatted = await brands.rival.send_json("PATCH", "/v1/brand", {"brands": ["Fjord", "Vitra", "Ikea"]})
+    assert squatted.status in (200, 409)
+    own = await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example", "brands": ["Fjord"]})
+    assert own.status == 200, own.body
+    claim = await brands.claim(own.json()["id"], "dns_txt")
+    brands.publish_record(claim)
+    assert (await brands.check(claim))["status"] == "approved"
+
+
+async def test_a_rival_without_evidence_does_not_prevent_an_approval(brands: Brands) -> None:  # noqa: F811
+    own = (await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example"})).json()
+    await brands.claim(own["id"], "document", client=brands.rival, document="none")
+    claim = await brands.claim(own["id"], "dns_txt")
+    brands.publish_record(claim)
+    assert (await brands.check(claim))["status"] == "approved"
