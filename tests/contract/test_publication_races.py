@@ -105,3 +105,19 @@ async def test_a_product_listed_while_a_view_is_written_is_visible(backend: Back
         await tx[EventLog].append(outcome.events)
         await network.grant(reader, "stock")
     assert (await network.read_products(reader, catalogue=network.catalogue)).keys() == set(products)
+
+
+async def test_a_licence_that_is_extended_keeps_current_documents_until_its_view_is_written(backend: Backend) -> None:
+    network = await _create_network(backend)
+    await network.publish()
+    products = [product.id for product in network.vendor.products]
+    await network.set_visibility(products[1:], Visibility.LISTED)
+    reader = network.readers[0]
+    await network.grant(reader, "stock")
+    async with network.uow.begin(network.owner, builders.CALL) as tx:  # the job waits behind a publication run
+        await LicenceService().grant(tx, reader.org, ["stock", "trade"])
+    await network.set_visibility(products[:1], Visibility.LISTED)
+    await network.vendor.change_price(network.vendor.sources[0], "P1", 4711)
+    read = await network.read_products(reader, catalogue=network.catalogue)
+    prices = [offer["price"] for one in read.values() for variant in one["variants"] for offer in variant["offers"]]
+    assert (read.keys(), 4711 in prices) == (set(products), True)
