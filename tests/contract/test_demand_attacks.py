@@ -1,6 +1,5 @@
 """Attacks on the statistics of demand."""
 
-
 import pytest
 
 from adapters.postgres.demand import PostgresDemandUpkeep
@@ -31,5 +30,3 @@ def test_one_organisation_cannot_suppress_the_statistics_of_others() -> None:
     hostile = CellSummary(organisations=1, amount=2_000, largest=2_000, second=0)
     assert honest.is_releasable
     assert (honest + hostile).is_releasable
-
-

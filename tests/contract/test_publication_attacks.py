@@ -207,4 +207,3 @@ async def test_an_erased_vendor_leaves_no_copies(backend: Backend) -> None:
     await _publish_all(network)
     await PostgresErasure(backend.pool).delete_data(network.owner.org)
     assert await network.read_products(network.readers[0], catalogue=network.catalogue) == {}
-    assert await network.read_products(network.readers[0]) == {}

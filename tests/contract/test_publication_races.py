@@ -2,24 +2,19 @@
 
 import asyncio
 import random
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from domain.catalogue.model import LicenceBasis, Visibility
+from domain.catalogue.licences import find_view
+from domain.catalogue.model import Visibility
 from domain.catalogue.ports import PublishedCopies
 from domain.catalogue.usecases.publication import refresh_copies
 from domain.events.ports import EventLog
-from domain.publishing.model import create_view_job
-from domain.publishing.usecases import execution
-from domain.publishing.usecases.execution import ViewWriter
-from domain.publishing.usecases.licensing import LicenceService
-from domain.publishing.ports import LicenceStore
-from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict
-from domain.catalogue.licences import find_view
-from tests.contract.test_published_catalogues import Network, _create_network
+from domain.publishing.ports import LicenceStore
+from domain.publishing.usecases.licensing import LicenceService
+from tests.contract.test_published_catalogues import _create_network
 from tests.support import builders
 from tests.support.backend import Backend
 

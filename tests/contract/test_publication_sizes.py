@@ -3,7 +3,6 @@
 import asyncio
 import time
 import tracemalloc
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,9 @@ PRODUCTS, VARIANTS = 24, 500
 async def _load_large_products(network: Network, products: int, variants: int, text: int) -> list[str]:
     source, made = network.vendor.sources[0], []
     for number in range(products):
-        product = builders.product(source.id, source.catalogue, f"L{number}", data={"title": "T", "description": "d" * text})
+        product = builders.product(
+            source.id, source.catalogue, f"L{number}", data={"title": "T", "description": "d" * text}
+        )
         for place in range(variants):
             variant = builders.variant(product, f"L{number}/{place}", data={"sku": f"{place}", "colour": "c" * 1_900})
             builders.offer(variant, data={"availability": "in_stock", "currency": "usd", "price": 100})
@@ -62,8 +63,10 @@ async def test_a_request_for_large_products_is_bounded(backend: Backend) -> None
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     watching.cancel()
-    print(f"{PRODUCTS} products of ~1 MiB: peak {peak >> 20} MiB, longest pause {pauses.longest:.2f} s, "
-          f"{time.perf_counter() - began:.1f} s, {len(outcome.events)} events")
+    print(
+        f"{PRODUCTS} products of ~1 MiB: peak {peak >> 20} MiB, longest pause {pauses.longest:.2f} s, "
+        f"{time.perf_counter() - began:.1f} s, {len(outcome.events)} events"
+    )
     assert peak <= 4 * TENANT_BYTES
 
 
@@ -79,5 +82,7 @@ async def test_a_page_of_variants_is_bounded(backend: Backend) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     watching.cancel()
-    print(f"{len(page.items)} variants: peak {peak >> 20} MiB, pause {pauses.longest:.2f} s, {time.perf_counter() - began:.1f} s")
+    print(
+        f"{len(page.items)} variants: peak {peak >> 20} MiB, pause {pauses.longest:.2f} s, {time.perf_counter() - began:.1f} s"
+    )
     assert peak <= 4 * TENANT_BYTES

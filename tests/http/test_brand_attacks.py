@@ -4,18 +4,13 @@ from typing import Any
 
 import pytest
 
-from domain.agreements.model import AgreementKind
-from domain.agreements.usecases.publishing import AgreementPublisher
-from domain.catalogue.model import Visibility
-from domain.catalogue.ports import CatalogueStore, PublishedCopies
+from domain.catalogue.model import LicenceBasis
+from domain.orgs.ports import OrgStore
 from domain.publishing.usecases.licensing import LicenceService
-from domain.kernel.tenancy import Tenant
+from domain.sources.ports import SourceStore
 from tests.http.application import OPERATOR
 from tests.http.test_brand import Brands, brands  # noqa: F401  (fixture)
 from tests.support import builders, catalogues
-from domain.sources.ports import SourceStore
-from domain.catalogue.model import LicenceBasis
-from domain.orgs.ports import OrgStore
 
 pytestmark = pytest.mark.asyncio
 
@@ -115,7 +110,9 @@ async def test_a_second_vendor_is_not_verified_under_the_name_of_a_verified_bran
 async def test_an_unproven_profile_reserves_no_brands(brands: Brands) -> None:  # noqa: F811
     squatted = await brands.rival.send_json("PATCH", "/v1/brand", {"brands": ["Fjord", "Vitra", "Ikea"]})
     assert squatted.status in (200, 409)
-    own = await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example", "brands": ["Fjord"]})
+    own = await brands.client.send_json(
+        "PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example", "brands": ["Fjord"]}
+    )
     assert own.status == 200, own.body
     claim = await brands.claim(own.json()["id"], "dns_txt")
     brands.publish_record(claim)
@@ -123,7 +120,9 @@ async def test_an_unproven_profile_reserves_no_brands(brands: Brands) -> None:  
 
 
 async def test_a_rival_without_evidence_does_not_prevent_an_approval(brands: Brands) -> None:  # noqa: F811
-    own = (await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example"})).json()
+    own = (
+        await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example"})
+    ).json()
     await brands.claim(own["id"], "document", client=brands.rival, document="none")
     claim = await brands.claim(own["id"], "dns_txt")
     brands.publish_record(claim)

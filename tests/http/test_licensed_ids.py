@@ -29,7 +29,15 @@ async def test_no_write_and_no_further_read_reaches_a_licensed_id(brands: Brands
     product = builders.product(source.id, catalogue, "P1", data={"title": "Sofa", "brand": "Fjord"})
     variant = builders.variant(product, "V1", data={"sku": "SKU-1"})
     offer = builders.offer(
-        variant, data={"availability": "in_stock", "currency": "usd", "cost": 123457, "quantity": 765431, "price": 9, "lead_time_days": 543217}
+        variant,
+        data={
+            "availability": "in_stock",
+            "currency": "usd",
+            "cost": 123457,
+            "quantity": 765431,
+            "price": 9,
+            "lead_time_days": 543217,
+        },
     )
     await catalogues.add_products(uow, tenant, product)
     image = await catalogues.add_image(uow, tenant, product.id)
@@ -42,7 +50,9 @@ async def test_no_write_and_no_further_read_reaches_a_licensed_id(brands: Brands
     document = (await brands.rival.get("/openapi.json")).json()
     answers: list[Any] = []
     for path, operations in document["paths"].items():
-        if "{" not in path or path == "/v1/media/{id}" or "/things/" in path:  # images need an object store; things are an example
+        if (
+            "{" not in path or path == "/v1/media/{id}" or "/things/" in path
+        ):  # images need an object store; things are an example
             continue
         for method in operations:
             for id in ids.values():
@@ -54,13 +64,31 @@ async def test_no_write_and_no_further_read_reaches_a_licensed_id(brands: Brands
                 if method == "get":
                     answer = await brands.rival.get(actual)
                 else:
-                    answer = await brands.rival.send_json(method.upper(), actual, {}, idempotency_key=f"i {brands.keys}", if_match='"1"')
+                    answer = await brands.rival.send_json(
+                        method.upper(), actual, {}, idempotency_key=f"i {brands.keys}", if_match='"1"'
+                    )
                 if answer.status < 400:
                     answers.append((method, path, answer.status))
                 assert answer.status != 429
-                assert not any(secret in answer.body.decode() for secret in ("123457", "765431", "543217")), (path, answer.body)
-    for path in ("/v1/products", f"/v1/products?q=sofa", "/v1/offers", f"/v1/offers?variant={variant.id}", f"/v1/offers?source={source.id}", "/v1/changes",
-                 "/v1/categories", f"/v1/categories?source={source.id}", f"/v1/products?catalogue={catalogue}", f"/v1/products?source={source.id}", "/v1/match-pairs", "/v1/audit-events", "/v1/usage"):
+                assert not any(secret in answer.body.decode() for secret in ("123457", "765431", "543217")), (
+                    path,
+                    answer.body,
+                )
+    for path in (
+        "/v1/products",
+        "/v1/products?q=sofa",
+        "/v1/offers",
+        f"/v1/offers?variant={variant.id}",
+        f"/v1/offers?source={source.id}",
+        "/v1/changes",
+        "/v1/categories",
+        f"/v1/categories?source={source.id}",
+        f"/v1/products?catalogue={catalogue}",
+        f"/v1/products?source={source.id}",
+        "/v1/match-pairs",
+        "/v1/audit-events",
+        "/v1/usage",
+    ):
         answer = await brands.rival.get(path)
         print(path, answer.status, len(answer.body))
         assert not any(secret in answer.body.decode() for secret in ("123457", "765431", "543217")), (path, answer.body)
