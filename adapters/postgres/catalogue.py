@@ -31,7 +31,7 @@ from domain.catalogue.batch import Batch, FingerprintDiff, RowFingerprint, SlotR
 from domain.catalogue.category_rules import CategoryPaths, CategoryRules, ProductCategory
 from domain.catalogue.completions import MAX_CODE_COMPLETIONS, MAX_WORD_COMPLETIONS, PREFIX_END, Completions
 from domain.catalogue.filter_counts import MAX_COUNTED_PRODUCTS, FilterCounts, count_values, list_most_frequent
-from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, UNSHAREABLE_BASES
+from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW
 from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence
 from domain.catalogue.merged_view import MergedView
 from domain.catalogue.missed_runs import MIN_MISSED_RUNS, AbsentProduct
@@ -321,8 +321,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             id: SourcePrecedence.from_settings(is_first_party=first, licence_basis=basis)
             for id, first, basis in source_rows
         }
-        unshareable = frozenset(id for id, _, basis in source_rows if basis in UNSHAREABLE_BASES)
-        return ProductCluster(products_by_id, applied, precedences, unshareable)
+        return ProductCluster(products_by_id, applied, precedences)
 
     async def save_merged_view(self, merged_view: MergedView, now: datetime) -> None:
         await MergedViewWriter(self._session, self._rendering).write(merged_view, now)

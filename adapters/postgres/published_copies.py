@@ -79,8 +79,10 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
             for *row, renditions in images:
                 image = dict(zip(_IMAGE_COLUMNS, row, strict=True))
                 await self._run("add_image", catalogue=catalogue, renditions=Jsonb(renditions), **image)
-        groups = await self._fetch_rows("list_licensed_groups")
-        await self.write_documents(products, {NETWORK_VIEW, *(find_view(granted) for (granted,) in groups)})
+        # a licence that was extended keeps its former view until the documents of the new one are written
+        licences = await self._fetch_rows("list_licensed_groups")
+        views = {NETWORK_VIEW, *(view for groups, view in licences), *(find_view(groups) for groups, _ in licences)}
+        await self.write_documents(products, views)
 
     async def write_documents(self, products: Sequence[str], views: Collection[str]) -> None:
         catalogue = await self._fetch_scalar("get_catalogue", id=products[0])
@@ -98,11 +100,11 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
         async with self._session.as_owner():
             await self._run("write_documents", catalogue=catalogue, **values)
 
-    async def remove(self, products: Sequence[str]) -> None:
+    async def remove(self, products: Sequence[str], visible: Sequence[str] = ()) -> None:
         async with self._session.as_owner():
             for name in _TABLES:
                 await self._run(f"delete_{name}", products=list(products))
-            await self._run("add_references", ids=encode_texts(products))
+            await self._run("add_references", ids=encode_texts(products), visible=encode_texts(visible))
 
     async def get_documents(self, products: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         rows = await self._fetch_rows("list_documents", ids=encode_texts(products))

@@ -71,13 +71,11 @@ class ProductCluster:
         products: The products by ID, each with all variants and offers.
         survivor_by_id: Maps the ID of each merged product and variant to the ID of the survivor of the merge.
         precedence_by_source: The precedence of each source.
-        unshareable_sources: Sources whose data must not leave the organisation.
     """
 
     products: dict[str, Product] = field(default_factory=dict)
     survivor_by_id: dict[str, str] = field(default_factory=dict)
     precedence_by_source: Mapping[str, SourcePrecedence] = field(default_factory=dict)
-    unshareable_sources: frozenset[str] = frozenset()
 
     def find_representative(self, id: str) -> str:
         """Return the ID of the last survivor of a product's or variant's merges; `id` itself if it is not merged."""
@@ -88,10 +86,7 @@ class ProductCluster:
         chosen = {id: self.products[id] for id in products}
         ids = {*chosen, *(variant.id for product in chosen.values() for variant in product.variants)}
         return ProductCluster(
-            chosen,
-            {id: into for id, into in self.survivor_by_id.items() if id in ids},
-            self.precedence_by_source,
-            self.unshareable_sources,
+            chosen, {id: into for id, into in self.survivor_by_id.items() if id in ids}, self.precedence_by_source
         )
 
     def map_representatives(self) -> dict[str, str]:
@@ -110,16 +105,6 @@ class ProductCluster:
         found = ClusterUnion(self)
         group_by_product = {id: found.find_group(id) for id in self.products}
         return {id: group for id, group in group_by_product.items() if found.size_by_group[group].products > 1}
-
-    def find_shareable_products(self) -> frozenset[str]:
-        """Return the IDs of the products that are not connected by merges with data that must not leave the organisation."""
-        group_by_product = self.map_merge_groups()
-        unshareable = {
-            group_by_product.get(id, id)
-            for id, product in self.products.items()
-            if product.source in self.unshareable_sources
-        }
-        return frozenset(id for id in self.products if group_by_product.get(id, id) not in unshareable)
 
     def group_by_representative(self, ids: Iterable[str]) -> dict[str, list[str]]:
         """Group the IDs of products or variants by the ID of the one that represents them."""

@@ -14,7 +14,7 @@ from domain.catalogue.merged_statements import (
     find_representative,
     get_statement_time,
 )
-from domain.catalogue.model import Product, ProductStatus, Variant, Visibility
+from domain.catalogue.model import Product, ProductStatus, Variant
 from domain.events.model import ChangedField, Event, FieldChange, Provenance
 
 MAPPED = "mapped"
@@ -101,12 +101,10 @@ class MergedViewBuilder:
     current_view: CatalogueView = field(init=False)
     events: list[Event] = field(default_factory=list)
     _versions: dict[str, int] = field(default_factory=dict)
-    _shareable_products: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Compute the current view and the initial versions."""
         self.current_view = compute_view(self.cluster)
-        self._shareable_products = self.cluster.find_shareable_products()
         for product in self.cluster.products.values():
             self._versions[product.id] = product.version
             self._versions |= {variant.id: variant.version for variant in product.variants}
@@ -128,11 +126,6 @@ class MergedViewBuilder:
         return MergedView(
             self.cluster.products, self.current_view, self.cluster.survivor_by_id, self.cluster.map_merge_groups()
         )
-
-    def is_published(self, product: str) -> bool:
-        """Return whether holders of licences may read events of a product."""
-        found = self.cluster.products.get(product)
-        return found is not None and found.visibility == Visibility.LISTED and product in self._shareable_products
 
     def _compare_products(self, new: frozenset[str]) -> None:
         before, after = self.previous_view.products, self.current_view.products
@@ -204,7 +197,6 @@ class MergedViewBuilder:
                 type, subject, self._versions[subject], ids,
                 fields=changes, origins=origins, source=self.cause.source,
                 catalogue=catalogue, correlation_id=self.cause.correlation_id,
-                is_published=self.is_published(ids["previous_product"] if type == "variant.merged" else ids.get("product", subject)),
             )
         )  # fmt: skip
 
@@ -234,8 +226,7 @@ def translate_run_events(
             yield event
         elif event.type.startswith("offer."):
             variant, product = builder.current_view.representatives_by_variant[str(event.data["variant"])]
-            data = {**event.data, "variant": variant, "product": product}
-            yield replace(event, data=data, is_published=builder.is_published(product))
+            yield replace(event, data={**event.data, "variant": variant, "product": product})
         elif event.type == "variant.created":
             _, product = builder.current_view.representatives_by_variant[str(event.data["id"])]
-            yield replace(event, data={**event.data, "product": product}, is_published=builder.is_published(product))
+            yield replace(event, data={**event.data, "product": product})

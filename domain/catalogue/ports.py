@@ -193,8 +193,8 @@ class PublishedCopies(Protocol):
         """Write the documents of these products for the views (domain/catalogue/licences.py)."""
         ...
 
-    async def remove(self, products: Sequence[str]) -> None:
-        """Delete the copies of these products; products merged into one with a copy keep a reference to it."""
+    async def remove(self, products: Sequence[str], visible: Sequence[str] = ()) -> None:
+        """Delete the copies of these products; those merged into one of the visible products get a reference to it."""
         ...
 
     async def get_documents(self, products: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

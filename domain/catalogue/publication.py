@@ -1,6 +1,6 @@
 """Publication of products: which products other organisations can read, and the events of their publication."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,10 @@ class PublicationState:
         version: The version of the product.
         visibility: The visibility that the vendor has chosen.
         is_shareable: Whether no data of the product, and of products merged with it, must stay in the organisation.
+        is_group_listed: Whether the product, and all products merged with it, are listed.
         merged_into: The product that represents it; None if it is not merged into another.
         has_copy: Whether other organisations can read the product now.
+        has_reference: Whether other organisations that read the product receive the one into which it was merged.
     """
 
     id: str
@@ -38,13 +40,33 @@ class PublicationState:
     version: int
     visibility: Visibility
     is_shareable: bool
+    is_group_listed: bool
     merged_into: str | None
     has_copy: bool
+    has_reference: bool
 
     @property
     def should_have_copy(self) -> bool:
         """True if other organisations should be able to read the product."""
-        return self.visibility == Visibility.LISTED and self.is_shareable and self.merged_into is None
+        return self.is_group_listed and self.is_shareable and self.merged_into is None
+
+
+def mark_published(events: Iterable[Event], states: Mapping[str, PublicationState]) -> None:
+    """Mark the events that other organisations may read: changes of products that they could read before, and still can.
+
+    A product that becomes visible is announced with all fields instead, and one that leaves without any. Of products that were
+    merged into a visible one, the merge is published.
+
+    Args:
+        events: The events of a transaction.
+        states: The states of their products, after the changes but with the copies of before.
+    """
+    for event in events:
+        is_merge = event.type in ("product.merged", "variant.merged")
+        product = event.data.get("previous_product") if event.type == "variant.merged" else event.product
+        state = states.get(product or "")
+        if state is not None and state.has_copy:
+            event.is_published = state.should_have_copy or is_merge
 
 
 def list_publication_events(document: Mapping[str, Any], source: str) -> Iterator[Event]:
@@ -79,13 +101,19 @@ def build_publishing_lane(tenant: Tenant) -> str:
     return f"publishing:{tenant.mode}"
 
 
+def build_refresh_lane(tenant: Tenant) -> str:
+    """Return the lane of the jobs that update copies; they do not wait for publication runs."""
+    return f"refresh:{tenant.mode}"
+
+
 def create_assessment_job(tenant: Tenant) -> NewJob:
     """Return the job that assesses the completeness of the catalogue."""
     return NewJob(ASSESS_CATALOGUE, build_publishing_lane(tenant), tenant, key=ASSESS_CATALOGUE)
 
 
 def create_refresh_job(source: str, tenant: Tenant) -> NewJob:
-    """Return the job that updates the copies of a source's products."""
-    return NewJob(
-        REFRESH_SOURCE, build_publishing_lane(tenant), tenant, {"source": source}, key=f"{REFRESH_SOURCE}:{source}"
-    )
+    """Return the job that updates the copies of a source's products.
+
+    It has no key: a change during one job needs another one.
+    """
+    return NewJob(REFRESH_SOURCE, build_refresh_lane(tenant), tenant, {"source": source})

@@ -9,11 +9,9 @@ from domain.catalogue import differences
 from domain.catalogue.batch import Batch
 from domain.catalogue.category_rules import CategoryAssigner
 from domain.catalogue.data_limits import trim_variant
-from domain.catalogue.licences import UNSHAREABLE_BASES
 from domain.catalogue.model import (
     STREAM_BITS,
     Availability,
-    LicenceBasis,
     Offer,
     Product,
     ProductStatus,
@@ -32,13 +30,10 @@ _COMPARE_AT = frozenset({"offer.compare_at"})
 
 
 class StatementSource(Protocol):
-    """Source whose feed is applied: its ID, the ID of the catalogue of its products, and the legal basis for using its data."""
+    """Source whose feed is applied: its ID, and the ID of the catalogue of its products."""
 
     @property
     def id(self) -> str: ...  # noqa: D102
-
-    @property
-    def licence_basis(self) -> LicenceBasis: ...  # noqa: D102
 
     @property
     def catalogue(self) -> str: ...  # noqa: D102
@@ -558,6 +553,5 @@ class CatalogueReconciler:
                 event_type, item.id, item.version, ids,
                 fields=changes, provenance=self._provenance, facets=facets,
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
-                is_published=product.visibility == Visibility.LISTED and self.source.licence_basis not in UNSHAREABLE_BASES,
             )
         )  # fmt: skip

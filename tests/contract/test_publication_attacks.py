@@ -81,7 +81,7 @@ async def test_a_basis_that_changes_during_the_refresh_withdraws_all_products(
     await network.set_basis(source, LicenceBasis.UNKNOWN)
     assert len(await network.read_products(reader, catalogue=network.catalogue)) == 3
     await _store_basis(network, source, LicenceBasis.OWN_DATA)
-    lane = f"{network.owner.org}/publishing:{network.owner.mode}"
+    lane = f"{network.owner.org}/refresh:{network.owner.mode}"
     [job] = await backend.dispatch.claim(lane, 10, timedelta(seconds=30))
     # after the first portion, the vendor learns that the data must not leave after all
     uow = _InterruptedUnitOfWork(network.uow, lambda: _store_basis(network, source, LicenceBasis.UNKNOWN))
@@ -173,7 +173,7 @@ async def test_a_changed_basis_does_not_wait_for_a_publication_run(backend: Back
     assert len(await backend.dispatch.claim(lane, 10, timedelta(minutes=5))) == 1
     source = network.vendor.sources[0]
     await _store_basis(network, source, LicenceBasis.UNKNOWN)
-    for job in await backend.dispatch.claim(lane, 10, timedelta(seconds=30)):
+    for job in await backend.dispatch.claim(lane.replace("publishing", "refresh"), 10, timedelta(seconds=30)):
         await SourceRefresh(network.uow)(job, asyncio.Event())
     others = {product.id for product in network.vendor.products if product.source != source.id}
     assert (await network.read_products(network.readers[0], catalogue=network.catalogue)).keys() == others

@@ -52,6 +52,7 @@ class Network:
         self.unshareable: set[str] = set()
         self.merges: list[Merge] = []
         self.price = 0
+        self.visibilities: dict[str, Visibility] = {}
 
     @property
     def owner(self) -> Tenant:
@@ -70,6 +71,7 @@ class Network:
             outcome = await change_visibility(tx, products, visibility)
             await tx[EventLog].append(outcome.events)
             self.record(outcome.events)
+        self.visibilities |= dict.fromkeys(outcome.changed, visibility)
 
     async def publish(self) -> None:
         async with self.uow.begin(self.owner, builders.CALL) as tx:
@@ -105,7 +107,7 @@ class Network:
         make = create_refresh_job if kind == REFRESH_SOURCE else create_view_job
         async with self.uow.begin(self.owner, builders.CALL) as tx:
             await tx[JobStore].add(make(next(iter(args.values())), self.owner))
-        lane = f"{self.owner.org}/publishing:{self.owner.mode}"
+        lane = f"{self.owner.org}/{'refresh' if kind == REFRESH_SOURCE else 'publishing'}:{self.owner.mode}"
         [job] = await self.backend.dispatch.claim(lane, 10, timedelta(seconds=30))
         before = len(self.events)
         recorder = _RecordingUnitOfWork(self.uow, self)
@@ -144,12 +146,14 @@ class Network:
         for document in page.items:
             content = json.loads(document.body)
             sources = {offer["source"] for variant in content["variants"] for offer in variant["offers"]}
-            merged_sources = {
-                product.source
+            merged = [
+                product
                 for product in self.vendor.products
                 if product.id in {document.id, *content.get("merged_from", ())}
-            }
-            if content["visibility"] == "listed" and not (sources | merged_sources) & self.unshareable:
+            ]
+            sources |= {product.source for product in merged}
+            is_listed = all(self.visibilities.get(product.id) == Visibility.LISTED for product in merged)
+            if is_listed and not sources & self.unshareable:
                 expected[document.id] = document.body
         return expected
 

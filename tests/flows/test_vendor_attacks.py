@@ -10,7 +10,7 @@ from tests.flows.test_vendor import Vendor, processes, read_changes, run_command
 def test_followers_learn_that_a_catalogue_was_withdrawn(
     processes: ServiceProcesses,
     vendor: Vendor,
-    tmp_path: Path,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     retailer = processes.create_organisation()
     cursor = retailer.api.get("/v1/changes", cursor="now")["next_cursor"]

@@ -8,9 +8,13 @@ SELECT p.id, p.source, p.catalogue, p.version, p.visibility,
     AND (p.family IS NULL OR NOT EXISTS (
         SELECT FROM products f JOIN sources s ON s.org = %(org)s AND s.livemode = %(livemode)s AND s.id = f.source
         WHERE f.org = %(org)s AND f.livemode = %(livemode)s AND f.family = p.family AND s.licence_basis = ANY(%(unshareable)s))),
+    p.visibility = 'listed' AND (p.family IS NULL OR NOT EXISTS (
+        SELECT FROM products f WHERE f.org = %(org)s AND f.livemode = %(livemode)s AND f.family = p.family AND f.visibility <> 'listed')),
     p.merged_into,
     EXISTS (SELECT FROM published_products c
-        WHERE c.livemode = %(livemode)s AND c.org = %(org)s AND c.id = p.id AND c.merged_into IS NULL)
+        WHERE c.livemode = %(livemode)s AND c.org = %(org)s AND c.id = p.id AND c.merged_into IS NULL),
+    EXISTS (SELECT FROM published_products c
+        WHERE c.livemode = %(livemode)s AND c.org = %(org)s AND c.id = p.id AND c.merged_into IS NOT NULL)
 FROM products p
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY p.id FOR NO KEY UPDATE OF p
@@ -37,7 +41,7 @@ WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.pro
 SELECT catalogue FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
 -- list_licensed_groups --
-SELECT groups FROM licences WHERE org = %(org)s AND livemode = %(livemode)s
+SELECT groups, view FROM licences WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- write_products --
 INSERT INTO published_products AS c (livemode, id, org, catalogue, source, key, status, version, brand_key, data, updated_at)
@@ -154,7 +158,8 @@ DELETE FROM published_products WHERE livemode = %(livemode)s AND org = %(org)s A
 -- Reads of a product that was merged into a visible one return that one.
 INSERT INTO published_products (livemode, id, org, catalogue, source, key, status, version, data, updated_at, merged_into)
 SELECT livemode, id, org, catalogue, source, key, status, version, '', updated_at, merged_into FROM products
-WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND merged_into IS NOT NULL
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND merged_into = ANY(ARRAY(SELECT jsonb_array_elements_text(%(visible)s)))
 
 -- list_merge_groups --
 SELECT p.id FROM products p

@@ -5,14 +5,9 @@ from dataclasses import dataclass
 
 from domain.catalogue.model import Product, Visibility
 from domain.catalogue.ports import PublishedCopies
-from domain.catalogue.publication import list_publication_events
+from domain.catalogue.publication import PublicationState, list_publication_events, mark_published
 from domain.events.model import Event, FieldChange
 from ports.unit_of_work import Tx
-
-
-async def refresh_listed(tx: Tx, products: Iterable[Product]) -> list[Event]:
-    """Update the copies of those products that are listed; return the events of products that became visible or left."""
-    return await refresh_copies(tx, [product.id for product in products if product.visibility == Visibility.LISTED])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +31,12 @@ async def change_visibility(tx: Tx, products: Collection[str], visibility: Visib
         visibility: The new visibility.
     """
     copies = tx[PublishedCopies]
-    states = await copies.lock_states(sorted(products))
+    requested = frozenset(products)
+    states = [
+        state
+        for state in await copies.lock_states(await copies.list_merge_groups(sorted(requested)))
+        if state.id in requested
+    ]
     unshareable = [state.id for state in states if visibility == Visibility.LISTED and not state.is_shareable]
     unchanged = [state.id for state in states if state.visibility == visibility]
     changed = [state for state in states if state.id not in {*unshareable, *unchanged}]
@@ -44,56 +44,66 @@ async def change_visibility(tx: Tx, products: Collection[str], visibility: Visib
     events: list[Event] = []
     if ids:
         await copies.set_visibility(ids, visibility)
-        events = await refresh_copies(
-            tx, ids, {state.id: state.visibility for state in changed if state.merged_into is None}
-        )
+        previous = {state.id: state.visibility for state in changed if state.merged_into is None}
+        events = await refresh_copies(tx, ids, previous_visibilities=previous)
     return VisibilityOutcome(ids, [id for id in unchanged if id not in unshareable], unshareable, events)
 
 
+async def refresh_listed(tx: Tx, products: Iterable[Product], events: Iterable[Event]) -> list[Event]:
+    """Update the copies of those products that are listed; see `refresh_copies`."""
+    listed = [product.id for product in products if product.visibility == Visibility.LISTED]
+    return await refresh_copies(tx, listed, events)
+
+
 async def refresh_copies(
-    tx: Tx, products: Collection[str], previous_visibilities: Mapping[str, Visibility] | None = None
+    tx: Tx,
+    products: Collection[str],
+    events: Iterable[Event] = (),
+    *,
+    previous_visibilities: Mapping[str, Visibility] | None = None,
 ) -> list[Event]:
-    """Update the copies of products; return the events of products that became visible to other organisations, or left.
+    """Update the copies of products, and of all products merged with them; return the events of their publication.
 
     Args:
-        tx: The transaction.
+        tx: The transaction, with `lock_for_writing` or locks of the products.
         products: The IDs of products whose rows and documents are up to date.
+        events: The events of the changes, of which those that other organisations may read are marked.
         previous_visibilities: Visibilities of products before the transaction changed them.
     """
     if not products:
         return []
     copies, previous = tx[PublishedCopies], previous_visibilities or {}
-    states = {state.id: state for state in await copies.lock_states(sorted(products))}
+    group = await copies.list_merge_groups(sorted(products))
+    states = {state.id: state for state in await copies.lock_states(group)}
+    mark_published(events, states)
     visible = [id for id, state in states.items() if state.should_have_copy]
     appeared = [id for id in visible if not states[id].has_copy]
-    hidden = [id for id, state in states.items() if state.has_copy and not state.should_have_copy]
-    representatives = {states[id].merged_into for id in hidden} - {None}
-    merged = {
-        state.id for state in await copies.lock_states(sorted(map(str, representatives))) if state.should_have_copy
-    }
+    hidden = [
+        id for id, state in states.items() if (state.has_copy or state.has_reference) and not state.should_have_copy
+    ]
     # the event of the merge says that such a product is represented by another visible one
-    left = [id for id in hidden if states[id].merged_into not in merged]
-    changed = {*appeared, *left, *previous}
+    left = [id for id in hidden if states[id].has_copy and states[id].merged_into not in visible]
+    changed = sorted({*appeared, *left, *previous})
     if changed:
-        await copies.advance_versions(sorted(changed))
+        await copies.advance_versions(changed)
     if visible:
         await copies.write(visible)
     if hidden:
-        await copies.remove(hidden)
-    events: list[Event] = []
+        await copies.remove(hidden, visible)
+    made: list[Event] = []
     documents = await copies.get_documents(appeared) if appeared else {}
-    for id in sorted(changed):
-        state = states[id]
+    for id in changed:
         if id in documents:
-            events += list_publication_events(documents[id], state.source)
-            continue
-        is_left = id in left
-        was = previous.get(id)
-        events.append(
-            Event(
-                "product.withdrawn" if is_left else "product.updated", id, state.version + 1, {"id": id},
-                fields=[] if is_left or was is None else [FieldChange("visibility", was, state.visibility)],
-                source=state.source, catalogue=state.catalogue, is_published=is_left,
-            )
-        )  # fmt: skip
-    return events
+            made += list_publication_events(documents[id], states[id].source)
+        else:
+            made.append(_create_change_event(states[id], previous.get(id), is_withdrawal=id in left))
+    return made
+
+
+def _create_change_event(state: PublicationState, previous: Visibility | None, *, is_withdrawal: bool) -> Event:
+    """Return the event of a product that left, or whose visibility changed without an effect on its copy."""
+    fields = [] if is_withdrawal or previous is None else [FieldChange("visibility", previous, state.visibility)]
+    return Event(
+        "product.withdrawn" if is_withdrawal else "product.updated", state.id, state.version + 1, {"id": state.id},
+        fields=fields, source=state.source, catalogue=state.catalogue, is_published=is_withdrawal,
+    )  # fmt: skip

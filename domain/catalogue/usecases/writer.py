@@ -43,14 +43,14 @@ async def write_reconciled(
     cluster = await _load_cluster(tx, reconciler, batch)
     if not cluster.products:
         await tx[CatalogueStore].save_batch(slots, batch, tx.now)
-        return [*reconciler.events, *await refresh_listed(tx, batch.touched.values())]
+        return [*reconciler.events, *await refresh_listed(tx, batch.touched.values(), reconciler.events)]
     cause = ViewChangeCause(reconciler.run, tx.now, reconciler.source.id)
     events = await run_in_thread_if_large(
         cluster.size, lambda: _add_merged_view(cluster, batch, cause, reconciler.events)
     )
     await tx[CatalogueStore].save_batch(slots, batch, tx.now)
     written = batch.touched | cluster.products
-    return [*events, *await refresh_listed(tx, written.values())]
+    return [*events, *await refresh_listed(tx, written.values(), events)]
 
 
 def _add_merged_view(

@@ -210,7 +210,7 @@ async def save_plan(tx: Tx, plan: MergePlan) -> None:
         await asyncio.wait([computation])
     merged_view, events = computation.result()
     await tx[CatalogueStore].save_merged_view(merged_view, plan.now)
-    published = await refresh_listed(tx, merged_view.product_by_id.values())
+    published = await refresh_listed(tx, merged_view.product_by_id.values(), events)
     await tx[EventLog].append([*events, *published])
 
 
@@ -438,7 +438,7 @@ class PrecedenceUpdateJob:
         merged_view = builder.build()
         if builder.events:
             await tx[CatalogueStore].save_merged_view(merged_view, tx.now)
-            published = await refresh_listed(tx, merged_view.product_by_id.values())
+            published = await refresh_listed(tx, merged_view.product_by_id.values(), builder.events)
             await tx[EventLog].append([*builder.events, *published])
         await tx[JobStore].renew_lease(job, self.lease)
         return ids[-1]

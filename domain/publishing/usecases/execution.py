@@ -156,7 +156,7 @@ class SourceRefresh:
                 if not ids:
                     await tx[JobStore].finish(job)
                     return
-                await tx[EventLog].append(await refresh_copies(tx, await tx[PublishedCopies].list_merge_groups(ids)))
+                await tx[EventLog].append(await refresh_copies(tx, ids))
                 after = ids[-1]
                 await tx[JobStore].renew_lease(job, self.lease)
 
