@@ -1,5 +1,6 @@
 """Copies of listed products in PostgreSQL, one document for each view of a licence in use."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -46,18 +47,24 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
                 _build_state, "lock_states", ids=encode_texts(products), unshareable=sorted(UNSHAREABLE_BASES)
             )
 
+    async def measure(self, products: Sequence[str]) -> Mapping[str, int]:
+        return dict(await self._fetch_rows("measure", products=list(products)))
+
     async def advance_versions(self, products: Sequence[str]) -> None:
         ids, now = encode_texts(products), format_time(self._session.now)
         members = {
             id: {"version": version, "visibility": visibility, "updated_at": now}
             for id, version, visibility in await self._fetch_rows("advance_versions", ids=ids)
         }
-        bodies = {
-            id: self._rendering.set_members(body, members[id])
-            for id, body in await self._fetch_rows("list_documents", ids=ids)
-        }
-        etags = [compute_etag(body) for body in bodies.values()]
-        await self._run("replace_documents", products=list(bodies), bodies=list(bodies.values()), etags=etags)
+        documents = await self._fetch_rows("list_documents", ids=ids)
+        set_members = self._rendering.set_members
+
+        def rewrite() -> tuple[list[bytes], list[str]]:
+            bodies = [set_members(body, members[id]) for id, body in documents]
+            return bodies, [compute_etag(body) for body in bodies]
+
+        bodies, etags = await asyncio.to_thread(rewrite)
+        await self._run("replace_documents", products=[id for id, _ in documents], bodies=bodies, etags=etags)
 
     async def write(self, products: Sequence[str]) -> None:
         ids, catalogue = encode_texts(products), await self._fetch_scalar("get_catalogue", id=products[0])
@@ -86,17 +93,23 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
 
     async def write_documents(self, products: Sequence[str], views: Collection[str]) -> None:
         catalogue = await self._fetch_scalar("get_catalogue", id=products[0])
-        documents = [
-            (id, view, self._rendering.hide_offer_fields(body, HIDDEN_FIELDS_BY_VIEW[view]))
-            for id, body in await self._fetch_rows("list_documents", ids=encode_texts(products))
-            for view in sorted(views)
-        ]
-        values = {
-            "products": [id for id, _, _ in documents],
-            "views": [view for _, view, _ in documents],
-            "bodies": [body for _, _, body in documents],
-            "etags": [compute_etag(body) for _, _, body in documents],
-        }
+        rows, hide = (
+            await self._fetch_rows("list_documents", ids=encode_texts(products)),
+            self._rendering.hide_offer_fields,
+        )
+
+        def render() -> dict[str, list[Any]]:
+            documents = [
+                (id, view, hide(body, HIDDEN_FIELDS_BY_VIEW[view])) for id, body in rows for view in sorted(views)
+            ]
+            return {
+                "products": [id for id, _, _ in documents],
+                "views": [view for _, view, _ in documents],
+                "bodies": [body for _, _, body in documents],
+                "etags": [compute_etag(body) for _, _, body in documents],
+            }
+
+        values = await asyncio.to_thread(render)
         async with self._session.as_owner():
             await self._run("write_documents", catalogue=catalogue, **values)
 
@@ -108,4 +121,4 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
 
     async def get_documents(self, products: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         rows = await self._fetch_rows("list_documents", ids=encode_texts(products))
-        return {id: decode_data(body) for id, body in rows}
+        return await asyncio.to_thread(lambda: {id: decode_data(body) for id, body in rows})

@@ -1,5 +1,6 @@
 """Publication runs, licences, and a vendor's own catalogue in PostgreSQL."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def _build_licence(catalogue: str, holder: str, groups: Sequence[str], *rest: An
 
 
 def _build_licence_params(licence: Licence) -> Mapping[str, Any]:
-    return {name: getattr(licence, name) for name in ("catalogue", "holder", "view", "created_at")} | {
+    return {name: getattr(licence, name) for name in ("catalogue", "holder", "view", "created_at", "withdrawn_at")} | {
         "groups": sorted(licence.groups)
     }
 
@@ -110,6 +111,10 @@ class PostgresPublicationStore(TableStore[PublicationRun], PublicationStore):
     async def list_listed_products(self, after: str, limit: int) -> Sequence[str]:
         return [id for (id,) in await self._fetch_rows("list_listed_products", after=after, limit=limit)]
 
+    async def list_products_without_view(self, view: str, limit: int) -> Sequence[str]:
+        async with self._session.as_owner():  # the owner's role does not see its own copies
+            return [id for (id,) in await self._fetch_rows("list_products_without_view", view=view, limit=limit)]
+
     async def list_variants(self, filter: VariantFilter, page_request: PageRequest) -> Page[CatalogueVariant]:
         names = {name for name in ("visibility", "q") if getattr(filter, name) is not None}
         is_filtered = bool(names) or filter.missing is not None
@@ -123,11 +128,9 @@ class PostgresPublicationStore(TableStore[PublicationRun], PublicationStore):
                 "terms": [search_terms.word_term(word) for word in words] or ["w:"],
             }
         rows = await self._session.fetch_rows(statement, **values)
-        found = [
-            variant
-            for variant in (_build_variant(row) for row in rows if row[-1])
-            if filter.missing is None or filter.missing in variant.missing
-        ]
+        products = sorted({row[1] for row in rows if row[-1]})
+        data: dict[str, bytes] = dict(await self._fetch_rows("list_product_data", products=products))
+        found = await asyncio.to_thread(_build_variants, [row for row in rows if row[-1]], data, filter.missing)
         scan_end = rows[-1][0] if is_filtered and len(rows) == limit else None
         return build_page(found[: page_request.limit + 1], page_request, scan_end=scan_end)
 
@@ -150,13 +153,30 @@ def _render_products(statement: str, products: Sequence[str] | None) -> Any:
     return render_statement(SQL[statement], frozenset() if products is None else frozenset({"products"}))
 
 
-def _build_variant(row: DatabaseRow) -> CatalogueVariant:
-    id, product, data, product_data, visibility, updated_at, has_price, _ = row
-    variant, owner = decode_data(data), decode_data(product_data)
-    return CatalogueVariant(
-        id, product, variant.get("title") or owner.get("title"), variant.get("sku"), variant.get("gtin"),
-        Visibility(visibility), list_missing_fields(owner, variant, [{"price": 0}] if has_price else []), updated_at,
-    )  # fmt: skip
+def _build_variants(
+    rows: Sequence[DatabaseRow], data_by_product: Mapping[str, bytes], missing: str | None
+) -> list[CatalogueVariant]:
+    """Build variants from rows; with `missing`, only those that lack the field."""
+    owners = {id: decode_data(data) for id, data in data_by_product.items()}
+    variants = []
+    for id, product, data, visibility, updated_at, has_price, _ in rows:
+        variant, owner = decode_data(data), owners[product]
+        lacks = list_missing_fields(owner, variant, [{"price": 0}] if has_price else [])
+        title = variant.get("title") or owner.get("title")
+        if missing is None or missing in lacks:
+            variants.append(
+                CatalogueVariant(
+                    id,
+                    product,
+                    title,
+                    variant.get("sku"),
+                    variant.get("gtin"),
+                    Visibility(visibility),
+                    lacks,
+                    updated_at,
+                )
+            )
+    return variants
 
 
 def _list_media(document: Mapping[str, Any]) -> Iterator[tuple[str | None, Mapping[str, Any]]]:

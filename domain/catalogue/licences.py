@@ -54,7 +54,8 @@ class Licence:
         holder: The ID of the organisation that may read it; EVERYONE for all.
         groups: The field groups that are granted, in addition to NETWORK_GROUPS.
         view: The view whose documents the holder reads.
-        created_at: When the licence was granted first.
+        created_at: When the licence was granted first, or the catalogue was published.
+        withdrawn_at: When the whole catalogue was withdrawn; the licence of EVERYONE then remains for the events of the withdrawal.
     """
 
     catalogue: str
@@ -62,6 +63,7 @@ class Licence:
     groups: frozenset[str]
     view: str
     created_at: datetime
+    withdrawn_at: datetime | None = None
 
 
 def find_view(groups: Collection[str]) -> str:

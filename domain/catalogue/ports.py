@@ -177,6 +177,10 @@ class PublishedCopies(Protocol):
         """Lock these products until the transaction ends, and return what determines whether they have copies."""
         ...
 
+    async def measure(self, products: Sequence[str]) -> Mapping[str, int]:
+        """Return the size of each product's document in bytes; products without a document are omitted."""
+        ...
+
     async def set_visibility(self, products: Sequence[str], visibility: Visibility) -> None:
         """Set the visibility of products; the documents change with `advance_versions`."""
         ...

@@ -70,6 +70,10 @@ class PublicationStore(Store[PublicationRun], Protocol):
         """Return up to `limit` IDs of listed products that come after the ID `after`, in order."""
         ...
 
+    async def list_products_without_view(self, view: str, limit: int) -> Sequence[str]:
+        """Return up to `limit` IDs of products with copies that have no document of the view."""
+        ...
+
 
 class LicenceStore(Protocol):
     """Licences to read the tenant's catalogue."""
@@ -86,6 +90,6 @@ class LicenceStore(Protocol):
         """Delete a licence; return whether it existed."""
         ...
 
-    async def use_view(self, view: str, holders: Sequence[str]) -> None:
-        """Let these holders read the documents of a view."""
+    async def use_view(self, view: str, groups: Sequence[str]) -> None:
+        """Let the holders of licences with exactly these field groups read the documents of a view."""
         ...

@@ -200,7 +200,7 @@ AREA = Area(
             organisation_kind=VENDOR,
             body=wire.VISIBILITY_REQUEST,
             reply=wire.VISIBILITY_CHANGE.schema,
-            errors=("conflict",),
+            errors=("conflict", "brand_unverified", "unprocessable"),
             agent=AgentToolSettings(requires_approval=True),
             undo=UndoSupport("The products get their previous visibility.", PublishingService.undo_visibility),
         ),

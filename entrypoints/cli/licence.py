@@ -60,13 +60,21 @@ async def list_all(*, catalogue: str, options: CommandOptions = DEFAULT_OPTIONS)
     async with _begin_change(options, catalogue, "licences.list") as (_, tx):
         licences = [_build_licence_json(licence) for licence in await LicenceService().list_licences(tx)]
     names = {EVERYONE: "every organisation"}
-    lines = [f"{names.get(row['holder'], row['holder']):<26}  {', '.join(row['groups'])}" for row in licences]
+    lines = [
+        f"{names.get(row['holder'], row['holder']):<26}  {', '.join(row['groups'])}{' (withdrawn)' if row['withdrawn'] else ''}"
+        for row in licences
+    ]
     return options.print_result({"licences": licences}, *lines or ["No licences: the catalogue is not published."])
 
 
 def _build_licence_json(licence: Licence) -> dict[str, Any]:
     groups = [group for group in FIELD_GROUPS if group in licence.groups]
-    return {"catalogue": licence.catalogue, "holder": licence.holder, "groups": groups}
+    return {
+        "catalogue": licence.catalogue,
+        "holder": licence.holder,
+        "groups": groups,
+        "withdrawn": licence.withdrawn_at is not None,
+    }
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from tests.support import builders, catalogues
 pytestmark = pytest.mark.asyncio
 
 
-async def test_a_revoked_profile_is_not_verified_again_for_other_brands(brands: Brands) -> None:  # noqa: F811
+async def test_a_revoked_profile_is_not_verified_again_for_other_brands(brands: Brands) -> None:
     profile = await brands.create_profile()
     claim = await brands.claim(profile, "dns_txt")
     brands.publish_record(claim)
@@ -52,7 +52,7 @@ async def _set_visibility(brands: Brands, products: list[str], visibility: str) 
     return await brands.client.send_json("POST", "/v1/catalogue/visibility", body, idempotency_key=f"v {brands.keys}")
 
 
-async def test_products_are_not_listed_after_the_brand_was_revoked(brands: Brands) -> None:  # noqa: F811
+async def test_products_are_not_listed_after_the_brand_was_revoked(brands: Brands) -> None:
     products = await _create_products(brands)
     profile = await brands.create_profile()
     claim = await brands.claim(profile, "dns_txt")
@@ -65,7 +65,7 @@ async def test_products_are_not_listed_after_the_brand_was_revoked(brands: Brand
     assert (answer.status, answer.json().get("code"), seen) == (409, "brand_unverified", 404)
 
 
-async def test_undo_lists_no_product_of_a_withdrawn_catalogue(brands: Brands) -> None:  # noqa: F811
+async def test_undo_lists_no_product_of_a_withdrawn_catalogue(brands: Brands) -> None:
     products = await _create_products(brands)
     await _publish_catalogue(brands)
     assert (await _set_visibility(brands, products, "listed")).status == 200
@@ -86,7 +86,7 @@ async def test_undo_lists_no_product_of_a_withdrawn_catalogue(brands: Brands) ->
     assert seen == 404, undone.body
 
 
-async def test_a_homograph_of_latin_letters_is_reviewed(brands: Brands) -> None:  # noqa: F811
+async def test_a_homograph_of_latin_letters_is_reviewed(brands: Brands) -> None:
     changes = {"name": "Vitrɑ", "website_domain": "vitrɑ.example", "brands": ["Vitrɑ"]}
     own = (await brands.client.send_json("PATCH", "/v1/brand", changes)).json()
     claim = await brands.claim(own["id"], "dns_txt")
@@ -94,7 +94,7 @@ async def test_a_homograph_of_latin_letters_is_reviewed(brands: Brands) -> None:
     assert (await brands.check(claim))["status"] == "pending"
 
 
-async def test_a_second_vendor_is_not_verified_under_the_name_of_a_verified_brand(brands: Brands) -> None:  # noqa: F811
+async def test_a_second_vendor_is_not_verified_under_the_name_of_a_verified_brand(brands: Brands) -> None:
     profile = await brands.create_profile()
     claim = await brands.claim(profile, "dns_txt")
     brands.publish_record(claim)
@@ -107,7 +107,7 @@ async def test_a_second_vendor_is_not_verified_under_the_name_of_a_verified_bran
         assert (await brands.check(theirs, brands.rival))["status"] == "pending"
 
 
-async def test_an_unproven_profile_reserves_no_brands(brands: Brands) -> None:  # noqa: F811
+async def test_an_unproven_profile_reserves_no_brands(brands: Brands) -> None:
     squatted = await brands.rival.send_json("PATCH", "/v1/brand", {"brands": ["Fjord", "Vitra", "Ikea"]})
     assert squatted.status in (200, 409)
     own = await brands.client.send_json(
@@ -119,7 +119,7 @@ async def test_an_unproven_profile_reserves_no_brands(brands: Brands) -> None:  
     assert (await brands.check(claim))["status"] == "approved"
 
 
-async def test_a_rival_without_evidence_does_not_prevent_an_approval(brands: Brands) -> None:  # noqa: F811
+async def test_a_rival_without_evidence_does_not_prevent_an_approval(brands: Brands) -> None:
     own = (
         await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord", "website_domain": "fjord.example"})
     ).json()

@@ -20,7 +20,7 @@ from tests.support import builders, catalogues
 pytestmark = pytest.mark.asyncio
 
 
-async def test_no_write_and_no_further_read_reaches_a_licensed_id(brands: Brands) -> None:  # noqa: F811
+async def test_no_write_and_no_further_read_reaches_a_licensed_id(brands: Brands) -> None:
     tenant, uow = brands.get_tenant(), brands.application.uow
     async with uow.begin(tenant, OPERATOR) as tx:
         catalogue = (await tx[OrgStore].get_organisation()).get_catalogue_id(True)

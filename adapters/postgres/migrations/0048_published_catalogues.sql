@@ -5,6 +5,8 @@
 -- until then, the holder reads those of the network.
 ALTER TABLE licences ADD COLUMN view text COLLATE "C" NOT NULL DEFAULT 'network';
 ALTER TABLE licences ADD COLUMN created_at timestamptz NOT NULL DEFAULT now();
+-- When a catalogue was withdrawn. The licence remains, so that readers receive the events of the withdrawal.
+ALTER TABLE licences ADD COLUMN withdrawn_at timestamptz;
 CREATE INDEX licences_catalogue ON licences (livemode, catalogue, holder) INCLUDE (view);
 CREATE POLICY holder ON licences FOR SELECT TO joinery_app USING (
     holder IN (current_setting('joinery.org'), '*') AND livemode = (current_setting('joinery.livemode') = 't'));

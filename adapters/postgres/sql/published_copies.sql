@@ -32,6 +32,10 @@ RETURNING id, version, visibility
 SELECT product, body FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 
+-- measure --
+SELECT product, octet_length(body) FROM product_documents
+WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = ANY(%(products)s)
+
 -- replace_documents --
 UPDATE product_documents d SET body = n.body, etag = n.etag
 FROM unnest(%(products)s::text[], %(bodies)s::bytea[], %(etags)s::text[]) AS n (product, body, etag)

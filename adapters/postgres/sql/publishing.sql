@@ -51,9 +51,18 @@ SELECT id FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND visibility = 'listed' AND merged_into IS NULL AND id > %(after)s
 ORDER BY id LIMIT %(limit)s
 
+-- list_products_without_view --
+SELECT c.id FROM published_products c
+WHERE c.livemode = %(livemode)s AND c.org = %(org)s AND c.merged_into IS NULL AND NOT EXISTS (
+    SELECT FROM published_documents d WHERE d.livemode = %(livemode)s AND d.org = %(org)s AND d.product = c.id AND d.view = %(view)s)
+ORDER BY c.id LIMIT %(limit)s
+
+-- list_product_data --
+SELECT id, data FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(products)s)
+
 -- list_variants --
 -- A limited number of variants is scanned; `is_match` tells which of them match the filter.
-SELECT v.id, v.product, v.data, p.data, p.visibility, v.updated_at,
+SELECT v.id, v.product, v.data, p.visibility, v.updated_at,
     (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = v.id
         AND coalesce(o.msrp, o.map, o.price) IS NOT NULL LIMIT 1),
     true
@@ -87,15 +96,16 @@ ORDER BY i.id DESC LIMIT {limit} --? forwards
 ORDER BY i.id ASC LIMIT {limit} --? backwards
 
 -- list_licences --
-SELECT catalogue, holder, groups, view, created_at FROM licences WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY created_at, holder
+SELECT catalogue, holder, groups, view, created_at, withdrawn_at FROM licences WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY created_at, holder
 
 -- save_licence --
-INSERT INTO licences (org, livemode, catalogue, holder, groups, view, created_at)
-VALUES (%(org)s, %(livemode)s, %(catalogue)s, %(holder)s, %(groups)s, %(view)s, %(created_at)s)
-ON CONFLICT (org, livemode, catalogue, holder) DO UPDATE SET groups = excluded.groups, view = excluded.view
+INSERT INTO licences (org, livemode, catalogue, holder, groups, view, created_at, withdrawn_at)
+VALUES (%(org)s, %(livemode)s, %(catalogue)s, %(holder)s, %(groups)s, %(view)s, %(created_at)s, %(withdrawn_at)s)
+ON CONFLICT (org, livemode, catalogue, holder) DO UPDATE SET groups = excluded.groups, view = excluded.view,
+    created_at = excluded.created_at, withdrawn_at = excluded.withdrawn_at
 
 -- delete_licence --
 DELETE FROM licences WHERE org = %(org)s AND livemode = %(livemode)s AND catalogue = %(catalogue)s AND holder = %(holder)s
 
 -- use_view --
-UPDATE licences SET view = %(view)s WHERE org = %(org)s AND livemode = %(livemode)s AND holder = ANY(%(holders)s)
+UPDATE licences SET view = %(view)s WHERE org = %(org)s AND livemode = %(livemode)s AND groups @> %(groups)s AND groups <@ %(groups)s

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -17,6 +17,7 @@ from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import LEASE
+from domain.kernel.bounds import MIB
 from domain.kernel.errors import LeaseLost
 from domain.publishing.completeness import compute_score, list_missing_of_product
 from domain.publishing.model import (
@@ -35,7 +36,9 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.publishing")
 PORTION = 100
-"""Number of products in one transaction."""
+"""Maximum number of products in one transaction."""
+PORTION_BYTES = 4 * MIB
+"""Maximum size of the documents of the products in one transaction, unless there is only one product."""
 MAX_ATTEMPTS = 5
 """Number of attempts after which a run fails."""
 _UNSHAREABLE = (
@@ -74,14 +77,21 @@ class PublicationExecution:
         if run is None or not run.is_open:
             await tx[JobStore].finish(job)
             return True
+        await tx[PublicationStore].lock_creation()
         await tx[CatalogueStore].lock_for_writing()
         visibility = Visibility.LISTED if run.kind == PublicationKind.PUBLISH else Visibility.UNLISTED
         ids = await tx[PublicationStore].list_candidates(run.kind, run.products, run.position, PORTION)
         if not ids:
             if run.kind == PublicationKind.WITHDRAW and run.products is None:
+                if await tx[PublicationStore].count_candidates(run.kind, None):
+                    # products that were listed behind the position
+                    await tx[PublicationStore].save(replace(run, position=""))
+                    await tx[JobStore].renew_lease(job, self.lease)
+                    return False
                 await LicenceService().withdraw(tx)
             await _end_run(tx, job, PublicationStatus.SUCCEEDED, None)
             return True
+        ids = await _limit_bytes(tx, ids)
         outcome = await change_visibility(tx, ids, visibility)
         problems = [PublicationProblem(id, "licence_basis", _UNSHAREABLE) for id in outcome.unshareable]
         await tx[EventLog].append(outcome.events)
@@ -98,6 +108,16 @@ class PublicationExecution:
         await tx[PublicationStore].save(after)
         await tx[JobStore].renew_lease(job, self.lease)
         return False
+
+
+async def _limit_bytes(tx: Tx, products: Sequence[str]) -> Sequence[str]:
+    """Return the first products whose documents have PORTION_BYTES together, but at least one."""
+    sizes, total = await tx[PublishedCopies].measure(products), 0
+    for count, id in enumerate(products):
+        total += sizes.get(id, 0)
+        if total > PORTION_BYTES and count:
+            return products[:count]
+    return products
 
 
 async def _end_run(tx: Tx, job: ClaimedJob, status: PublicationStatus, error: PublicationError | None) -> None:
@@ -127,16 +147,27 @@ class ViewWriter:
             async with self.uow.begin(job.tenant, job.create_context()) as tx:
                 ids = await tx[PublicationStore].list_listed_products(after, PORTION)
                 if not ids:
-                    licences = await tx[LicenceStore].list_licences()
-                    holders = [licence.holder for licence in licences if find_view(licence.groups) == view]
-                    await tx[LicenceStore].use_view(view, holders)
+                    await self._finish(tx, view)
                     await tx[JobStore].finish(job)
                     return
+                ids = await _limit_bytes(tx, ids)
                 states = await tx[PublishedCopies].lock_states(ids)
                 if copied := [state.id for state in states if state.has_copy]:
                     await tx[PublishedCopies].write_documents(copied, (view,))
                 after = ids[-1]
                 await tx[JobStore].renew_lease(job, self.lease)
+
+    async def _finish(self, tx: Tx, view: str) -> None:
+        """Let the holders read the view, after all writers that did not know of it have ended."""
+        await tx[CatalogueStore].lock_for_writing(merging=True)
+        while ids := await tx[PublicationStore].list_products_without_view(view, PORTION):
+            await tx[PublishedCopies].write_documents(ids, (view,))
+        groups = next(
+            (licence.groups for licence in await tx[LicenceStore].list_licences() if find_view(licence.groups) == view),
+            None,
+        )
+        if groups is not None:
+            await tx[LicenceStore].use_view(view, sorted(groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +187,7 @@ class SourceRefresh:
                 if not ids:
                     await tx[JobStore].finish(job)
                     return
+                ids = await _limit_bytes(tx, ids)
                 await tx[EventLog].append(await refresh_copies(tx, ids))
                 after = ids[-1]
                 await tx[JobStore].renew_lease(job, self.lease)
@@ -187,7 +219,7 @@ class CatalogueAssessment:
                 products += 1
 
 
-_ASSESSED = 500
+_ASSESSED = 100
 """Number of documents that are assessed at once."""
 
 

@@ -1,7 +1,8 @@
 """Use cases of licences: list, grant and revoke."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -16,6 +17,7 @@ from domain.catalogue.licences import (
 )
 from domain.jobs.ports import JobStore
 from domain.kernel.errors import NotFound, Unprocessable
+from domain.kernel.json_values import to_json_value
 from domain.kernel.suggestions import format_list
 from domain.orgs.ports import OrgStore
 from domain.publishing.model import create_view_job
@@ -31,15 +33,23 @@ class LicenceService:
         """Return all licences, in the order of their creation."""
         return await tx[LicenceStore].list_licences()
 
+    async def find_publication_time(self, tx: Tx) -> datetime | None:
+        """Return when the catalogue was published; None if it is not published."""
+        licence = await self._find(tx, EVERYONE)
+        return licence.created_at if licence is not None and licence.withdrawn_at is None else None
+
     async def publish(self, tx: Tx) -> None:
         """Let every organisation read the listed products with NETWORK_GROUPS."""
-        if all(licence.holder != EVERYONE for licence in await tx[LicenceStore].list_licences()):
+        if await self.find_publication_time(tx) is None:
             await self._save(tx, EVERYONE, NETWORK_GROUPS, None)
 
     async def withdraw(self, tx: Tx) -> None:
-        """End the licence of every organisation; licences of named organisations remain, without listed products."""
-        if any(licence.holder == EVERYONE for licence in await tx[LicenceStore].list_licences()):
-            await self.revoke(tx, EVERYONE)
+        """Mark the catalogue as withdrawn. Licences remain, without listed products."""
+        licence = await self._find(tx, EVERYONE)
+        if licence is not None and licence.withdrawn_at is None:
+            await tx[LicenceStore].save_licence(replace(licence, withdrawn_at=tx.now))
+            before, after = {"withdrawn_at": None}, {"withdrawn_at": to_json_value(tx.now)}
+            await tx[AuditLog].add(Change("licence", licence.catalogue, "update", before, after))
 
     async def grant(self, tx: Tx, holder: str, groups: Collection[str]) -> Licence:
         """Grant an organisation field groups, instead of those that it has been granted before.

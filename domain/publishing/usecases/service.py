@@ -18,7 +18,8 @@ from domain.catalogue.publication import create_assessment_job
 from domain.catalogue.usecases.publication import change_visibility
 from domain.events.ports import EventLog
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import BrandUnverified, Conflict
+from domain.kernel.bounds import MIB
+from domain.kernel.errors import BrandUnverified, Conflict, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.ports import OrgStore
@@ -40,6 +41,9 @@ from domain.publishing.model import (
 from domain.publishing.ports import LicenceStore, PublicationStore
 from domain.publishing.usecases.licensing import LicenceService
 from ports.unit_of_work import Tx
+
+MAX_REQUEST_BYTES = 16 * MIB
+"""Maximum size of the documents of the products whose visibility one request changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class PublishingService(ResourceService[PublicationRun]):
         profile = await tx[VendorProfileStore].find_own()
         return VendorCatalogue(
             catalogue,
-            await self._find_publication_time(tx),
+            await self._licensing.find_publication_time(tx),
             await tx[PublicationStore].count_catalogue(),
             await tx[PublicationStore].get_assessment(),
             runs.items[0] if runs.items else None,
@@ -103,16 +107,7 @@ class PublishingService(ResourceService[PublicationRun]):
             BrandUnverified: The vendor profile is not verified.
             Conflict: The data agreement must be accepted first, or a run is open.
         """
-        profile = await tx[VendorProfileStore].find_own()
-        if profile is None or profile.verified_at is None:
-            raise BrandUnverified
-        standing = await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA)
-        if not standing.is_sufficient:
-            raise Conflict(
-                "The data agreement is not accepted. An owner or admin must accept the newest version first."
-                if standing != AgreementStanding.UNPUBLISHED
-                else "The service has not published a data agreement yet. Ask the operator."
-            )
+        await _require_publishable(tx)
         run = await self._create_run(tx, PublicationKind.PUBLISH, request)
         await self._licensing.publish(tx)
         unshareable = await tx[PublicationStore].count_unshareable(run.products)
@@ -135,7 +130,7 @@ class PublishingService(ResourceService[PublicationRun]):
 
     async def withdraw_everything(self, tx: Tx) -> None:
         """Queue a run that withdraws all products, after the open run if there is one; nothing if none is published."""
-        if await self._find_publication_time(tx) is not None:
+        if await self._licensing.find_publication_time(tx) is not None:
             await self._add_run(tx, PublicationKind.WITHDRAW, None)
 
     async def _create_run(self, tx: Tx, kind: PublicationKind, request: PublicationRequest) -> PublicationRun:
@@ -164,12 +159,12 @@ class PublishingService(ResourceService[PublicationRun]):
         """List or hide single products of a published catalogue.
 
         Raises:
-            Conflict: The catalogue is not published, or data of a product to list must not leave the organisation.
+            BrandUnverified: Products are to be listed, but the vendor profile is not verified.
+            Conflict: The catalogue is not published, the data agreement is not accepted, or data of a product to list must not
+                leave the organisation.
         """
         catalogue = await _get_catalogue_id(tx)
         visibility = Visibility(request["visibility"])
-        if visibility == Visibility.LISTED and await self._find_publication_time(tx) is None:
-            raise Conflict("The catalogue is not published. Publish the catalogue first.")
         products = list(dict.fromkeys(request["products"]))
         before = await self._change_visibility(tx, catalogue, dict.fromkeys(products, visibility))
         found = before.keys()
@@ -192,7 +187,19 @@ class PublishingService(ResourceService[PublicationRun]):
     async def _change_visibility(
         self, tx: Tx, catalogue: str, visibility_by_product: dict[str, Visibility]
     ) -> dict[str, Visibility]:
-        """Change the visibility of products; return the previous visibilities of all products that exist."""
+        """Change the visibility of products; return the previous visibilities of all products that exist.
+
+        Raises BrandUnverified; Conflict if a run is open, or products cannot be listed.
+        """
+        await tx[PublicationStore].lock_creation()
+        sizes = await tx[PublishedCopies].measure(list(visibility_by_product))
+        if sum(sizes.values()) > MAX_REQUEST_BYTES:
+            detail = f"The products have more than {MAX_REQUEST_BYTES // MIB} MiB of data. Name fewer products."
+            raise Unprocessable.for_field("products", "too_large", detail)
+        if Visibility.LISTED in visibility_by_product.values():
+            await _require_publishable(tx)
+            if await self._licensing.find_publication_time(tx) is None:
+                raise Conflict("The catalogue is not published. Publish the catalogue first.")
         await tx[CatalogueStore].lock_for_writing()
         before = await self._find_visibilities(tx, list(visibility_by_product))
         changed: set[str] = set()
@@ -213,10 +220,20 @@ class PublishingService(ResourceService[PublicationRun]):
             await tx[JobStore].add(create_assessment_job(tx.tenant))
         return before
 
-    async def _find_publication_time(self, tx: Tx) -> datetime | None:
-        licences = await tx[LicenceStore].list_licences()
-        return next((licence.created_at for licence in licences if licence.holder == EVERYONE), None)
-
 
 async def _get_catalogue_id(tx: Tx) -> str:
     return (await tx[OrgStore].get_organisation()).get_catalogue_id(tx.tenant.livemode)
+
+
+async def _require_publishable(tx: Tx) -> None:
+    """Raise BrandUnverified, or Conflict if the data agreement is not accepted."""
+    profile = await tx[VendorProfileStore].find_own()
+    if profile is None or profile.verified_at is None:
+        raise BrandUnverified
+    standing = await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA)
+    if not standing.is_sufficient:
+        raise Conflict(
+            "The data agreement is not accepted. An owner or admin must accept the newest version first."
+            if standing != AgreementStanding.UNPUBLISHED
+            else "The service has not published a data agreement yet. Ask the operator."
+        )
