@@ -95,7 +95,7 @@ async def vendor() -> AsyncIterator[Vendor]:
 async def test_missing_requirements_replace_the_button(vendor: Vendor) -> None:
     page = await vendor.owner.get(PAGE)
     check_markup(page.text)
-    assert "Verify your brand" in page.text and "Data agreement not available" in page.text
+    assert '<a href="/console/brand">Verify your brand</a>' in page.text and "Data agreement not available" in page.text
     assert f"{PAGE}/publish" not in page.text and f"{PAGE}/withdraw" not in page.text
     refused = await vendor.owner.get(f"{PAGE}/publish")
     assert refused.status == 409 and "not verified" in refused.text and "<button" not in _get_main(refused)
@@ -132,7 +132,7 @@ async def test_a_publication_is_previewed_confirmed_and_followed(vendor: Vendor)
     preview = await vendor.owner.get(f"{PAGE}/publish")
     assert "There is no further product to publish." in preview.text and "<button" not in _get_main(preview)
     retailer = await vendor.application.open_browser("Fjord")
-    assert (await retailer.get(place)).status == 404
+    assert (await retailer.get(place)).status == 403
 
 
 async def test_a_withdrawal_is_confirmed(vendor: Vendor) -> None:
@@ -261,7 +261,7 @@ async def test_a_retailer_sees_a_licensed_product(vendor: Vendor) -> None:
         assert page.status == 200 and "From another organisation's catalogue: Lindgren." in page.text
         main = _get_main(page)
         assert source not in main and f"{place}/retailer" not in main and "<form" not in main
-    assert (await retailer.get(f"{place}/retailer")).status == 404
+    assert (await retailer.get(f"{place}/retailer")).status == 403
     assert (await retailer.get(f"/console/catalogue/{vendor.shop.products[2].id}")).status == 404
     assert (await retailer.get(f"/console/catalogue?source={source}")).status == 200
 
@@ -270,5 +270,5 @@ async def test_retailers_have_no_pages(vendor: Vendor) -> None:
     retailer = await vendor.application.open_browser("Fjord")
     assert PAGE not in (await retailer.get("/console/catalogue")).text
     for path in (PAGE, f"{PAGE}/publish", f"{PAGE}/withdraw", VARIANTS, LICENCES):
-        assert (await retailer.get(path)).status == 404
-    assert (await vendor.grant("Oak", "stock", browser=retailer)).status == 404
+        assert (await retailer.get(path)).status == 403
+    assert (await vendor.grant("Oak", "stock", browser=retailer)).status == 403

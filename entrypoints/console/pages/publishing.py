@@ -16,6 +16,7 @@ from domain.publishing.ports import PublicationStore
 from domain.publishing.usecases.licensing import LicenceService
 from entrypoints.console.context import OperationRefused, PageContext, Pages, require_recent_confirmation
 from entrypoints.console.pages.agreements import AGREEMENT_PATH
+from entrypoints.console.pages.brand import BRAND_PATH
 from entrypoints.console.rendering import ListPortion
 from entrypoints.console.streams import stream_progress
 from entrypoints.console.translation import N_, gettext
@@ -48,8 +49,8 @@ def _list_requirements(catalogue: Mapping[str, Any]) -> list[tuple[str, str, str
     """Return what is missing before the catalogue can be published, as tuples: title, text and path of a page."""
     missing = []
     if not catalogue["verified"]:
-        text = gettext("Claim your brand with the API. Publishing requires a verified brand.")
-        missing.append((gettext("Verify your brand"), text, "/docs/guides/publishing"))
+        text = gettext("Publishing requires a verified claim to your brand.")
+        missing.append((gettext("Verify your brand"), text, BRAND_PATH))
     if catalogue["agreement"] == "required":
         text = gettext("An owner or admin must sign the data agreement.")
         missing.append((gettext("Sign the agreement"), text, AGREEMENT_PATH))
