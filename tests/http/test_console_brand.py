@@ -21,18 +21,18 @@ async def test_a_vendor_proves_its_brand_in_the_console(application: Application
     browser = await application.open_browser("Vendor")
     page = await browser.get("/console/brand")
     assert (page.status, "Not verified" in page.text) == (200, True)
-    taken = await browser.submit(page, "/console/brand", **{"name": "Own", "brands": "Nordlys\nFJORD"})
+    taken = await browser.submit(page, "/console/brand", name="Own", brands="Nordlys\nFJORD")
     assert (taken.status, profile in taken.text) == (409, True)
-    saved = await browser.submit(page, "/console/brand", **{"name": "Own", "brands": "Nordlys\n\n", "website_domain": ""})
+    saved = await browser.submit(page, "/console/brand", name="Own", brands="Nordlys\n\n", website_domain="")
     assert saved.status == 303
     directory = await browser.get("/console/vendors?q=fjrod&domain=fjord.example&status=unclaimed&verified=false")
     assert f"/console/brand/claims/new?profile={profile}" in directory.text
     assert (await browser.get("/console/vendors?q=x")).status == 400
     wizard = await browser.get(f"/console/brand/claims/new?profile={profile}")
     assert "DNS record" in wizard.text
-    refused = await browser.submit(page, "/console/brand/claims/new", **{"profile": profile, "kinds": "document"})
+    refused = await browser.submit(page, "/console/brand/claims/new", profile=profile, kinds="document")
     assert refused.status == 400
-    created = await browser.submit(page, "/console/brand/claims/new", **{"profile": profile, "kinds": "dns_txt"})
+    created = await browser.submit(page, "/console/brand/claims/new", profile=profile, kinds="dns_txt")
     assert created.status == 303, created.text
     claim = created.header("location") or ""
     shown = (await browser.get(claim)).text
@@ -52,5 +52,3 @@ async def test_retailers_see_the_directory_only(application: ApplicationHarness)
     assert "fjord.example" in directory.text
     assert "/console/brand" not in directory.text
     assert "Only vendors" in (await browser.get("/console/brand")).text
-
-

@@ -1,6 +1,7 @@
 """Checks of claims: observation of DNS, web pages and members without a database connection, then the decision."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from domain.brand.domains import find_registrable_domain
@@ -30,6 +31,7 @@ MAX_REDIRECTS = 3
 MAX_CLAIMS_PER_RUN = 100
 """Maximum number of claims checked in one run of the task."""
 _MAX_MANAGER_PAGES = 10
+_LOG = logging.getLogger("joinery.brand")
 _RECHECK = AuditContext(Actor("service", "scheduler"), "brand.recheck_claim")
 
 
@@ -60,16 +62,20 @@ class ClaimChecker:
         now = self.clock.now()
         due = await self.registry.list_due_claims(now - RECHECK_INTERVAL, now - UNPROVEN_LIFETIME, MAX_CLAIMS_PER_RUN)
         for tenant, claim in due:
-            observed = await self._observe(tenant, claim.id, None)
-            async with self.uow.begin(tenant, _RECHECK) as tx:
-                if claim.status is ClaimStatus.APPROVED:
-                    await self.claims.recheck(tx, claim.id, observed)
-                    continue
-                try:
-                    async with tx.savepoint():
-                        await self.claims.conclude(tx, claim.id, observed)
-                except Conflict:  # decided or withdrawn meanwhile
-                    continue
+            try:
+                await self._recheck(tenant, claim)
+            except Conflict:  # decided or withdrawn meanwhile
+                continue
+            except Exception:  # the other claims are checked nevertheless
+                _LOG.exception("claim %s of organisation %s not checked", claim.id, tenant.org)
+
+    async def _recheck(self, tenant: Tenant, claim: BrandClaim) -> None:
+        observed = await self._observe(tenant, claim.id, None)
+        async with self.uow.begin(tenant, _RECHECK) as tx:
+            if claim.status is ClaimStatus.APPROVED:
+                await self.claims.recheck(tx, claim.id, observed)
+            else:
+                await self.claims.conclude(tx, claim.id, observed)
 
     async def _observe(self, tenant: Tenant, id: str, user: str | None) -> Observations:
         """Observe what the evidence of the claim refers to. Raises NotFound."""
