@@ -234,6 +234,8 @@ async def test_a_dns_record_approves_a_claim(brands: Brands) -> None:
     assert (claim["status"], evidence["grade"], evidence["value"]) == ("pending", "none", "www.fjord.example")
     assert (evidence["challenge"]["record"], evidence["challenge"]["name"]) == ("TXT", RECORD_NAME)
     assert "decision" not in claim
+    assert "checked_at" not in evidence
+    assert brands.application.name_records.queries == [], "a missing record would be remembered by name servers"
     assert (await brands.check(claim))["status"] == "pending"
     brands.publish_record(claim)
     approved = await brands.check(claim)
@@ -611,10 +613,10 @@ async def test_a_failed_check_does_not_affect_others(brands: Brands, monkeypatch
     ]
     checker, observe = brands.dependencies[ClaimChecker], ClaimChecker._observe
 
-    async def fail_first(self: ClaimChecker, tenant: Tenant, id: str, user: str | None) -> Any:
+    async def fail_first(self: ClaimChecker, tenant: Tenant, id: str, user: str | None, **more: Any) -> Any:
         if id == claims[0]["id"]:
             raise OSError
-        return await observe(self, tenant, id, user)
+        return await observe(self, tenant, id, user, **more)
 
     monkeypatch.setattr(ClaimChecker, "_observe", fail_first)
     brands.application.clock.advance(timedelta(days=31))

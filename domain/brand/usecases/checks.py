@@ -48,12 +48,24 @@ class ClaimChecker:
     people: People
     clock: Clock
 
-    async def check(self, tenant: Tenant, context: AuditContext, id: str, user: str | None) -> BrandClaim:
+    async def check(
+        self, tenant: Tenant, context: AuditContext, id: str, user: str | None, *, is_new: bool = False
+    ) -> BrandClaim:
         """Check the evidence of a pending claim, and decide it if the rules permit; return the claim.
 
-        `user` is the acting person, or None. Raises NotFound, and Conflict if the claim is not pending.
+        Args:
+            tenant: The tenant.
+            context: The audit context of the request.
+            id: The ID of the claim.
+            user: The acting person, or None.
+            is_new: Whether the claim was just created, so that nothing can be published yet. A look-up would only make
+                name servers remember that there is no record.
+
+        Raises:
+            NotFound: There is no such claim.
+            Conflict: The claim is not pending.
         """
-        observed = await self._observe(tenant, id, user)
+        observed = await self._observe(tenant, id, user, is_new=is_new)
         async with self.uow.begin(tenant, context) as tx:
             return await self.claims.conclude(tx, id, observed)
 
@@ -77,7 +89,7 @@ class ClaimChecker:
             else:
                 await self.claims.conclude(tx, claim.id, observed)
 
-    async def _observe(self, tenant: Tenant, id: str, user: str | None) -> Observations:
+    async def _observe(self, tenant: Tenant, id: str, user: str | None, *, is_new: bool = False) -> Observations:
         """Observe what the evidence of the claim refers to. Raises NotFound."""
         async with self.uow.begin_reading(tenant) as tx:
             claim = require_found(await tx[BrandClaimStore].get(id))
@@ -92,7 +104,7 @@ class ClaimChecker:
                 request = PageRequest(100, page.next_key)
         people = await self.people.get_many({member.user for member in members} | ({user} if user else set()))
         addresses = {id_: person.email_key for id_, person in people.items() if person.verified_at is not None}
-        challenges = [item.challenge for item in claim.evidence if item.challenge is not None]
+        challenges = [item.challenge for item in claim.evidence if item.challenge is not None and not is_new]
         records = {one.name: await self._look_up(one.name) for one in challenges if one.name is not None}
         tags: dict[str, str | None] = {}
         faults: dict[str, str] = {}

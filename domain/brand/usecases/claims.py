@@ -268,7 +268,9 @@ class ClaimService(ResourceService[BrandClaim]):
     async def _grade(
         self, tx: Tx, item: ClaimEvidence, profile: VendorProfile, observed: Observations, claim: BrandClaim
     ) -> ClaimEvidence:
-        """Return the graded evidence; an invitation that is accepted is marked as used."""
+        """Return the graded evidence, unchanged if it was not observed; an accepted invitation is marked as used."""
+        if item.challenge is not None and not observed.covers(item.challenge):
+            return item
         invitation = None
         if item.kind is EvidenceKind.INVITATION and item.value:
             invitation = await tx[ClaimInvitationStore].get_invitation(item.value)
