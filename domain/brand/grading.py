@@ -83,6 +83,10 @@ class Observations:
     manager_addresses: frozenset[str] = frozenset()
     acting_address: str | None = None
 
+    def covers(self, challenge: Challenge) -> bool:
+        """Return whether the place of the challenge was observed, with or without success."""
+        return challenge.name in self.records or challenge.url in self.tags
+
 
 def create_challenge(kind: EvidenceKind, domain: str, token: str) -> Challenge | None:
     """Return what the vendor must publish to prove the domain; None for evidence without a challenge."""

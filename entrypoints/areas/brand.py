@@ -70,10 +70,10 @@ async def read_claim(context: BrandReadContext) -> Reply:
 
 
 async def create_claim(context: BrandWriteContext) -> Reply:
-    """Create a claim. After the commit, its evidence is checked for the first time."""
+    """Create a claim. After the commit, its evidence is checked, except what must be published first."""
     claim = await context.service.claims.create_claim(context.tx, context.command)
     reply = context.build_created_reply(wire.CLAIM, claim)
-    reply.complete_later = _prepare_check(context, claim.id, status=201)
+    reply.complete_later = _prepare_check(context, claim.id, is_new=True)
     return reply
 
 
@@ -85,14 +85,13 @@ async def check_claim(context: BrandWriteContext) -> Reply:
     return reply
 
 
-def _prepare_check(context: BrandWriteContext, id: str, status: int | None = None) -> Callable[[], Awaitable[Reply]]:
+def _prepare_check(context: BrandWriteContext, id: str, *, is_new: bool = False) -> Callable[[], Awaitable[Reply]]:
     """Return the function that checks a claim without a database connection, and returns the final reply."""
     caller, audit_context = context.principal, context.tx.context
 
     async def check() -> Reply:
-        claim = await context.service.checker.check(caller.tenant, audit_context, id, caller.user)
-        build = context.build_created_reply if status else context.build_resource_reply
-        return build(wire.CLAIM, claim)
+        claim = await context.service.checker.check(caller.tenant, audit_context, id, caller.user, is_new=is_new)
+        return (context.build_created_reply if is_new else context.build_resource_reply)(wire.CLAIM, claim)
 
     return check
 
@@ -167,8 +166,8 @@ AREA = Area(
             "create_claim",
             "Claim a vendor profile",
             "Claims a profile for the organisation. `evidence` states how you prove that the brand is yours. For `dns_txt` and "
-            "`site_tag`, `challenge` in the response says what to publish; then check the claim. The evidence is checked at "
-            "once, and again by each check. Conclusive evidence approves the claim; weaker or doubtful evidence is reviewed by "
+            "`site_tag`, `challenge` in the response says what to publish; then check the claim. Other evidence is "
+            "checked at once. Conclusive evidence approves the claim; weaker or doubtful evidence is reviewed by "
             "the operator. Returns 409 if the organisation already has a pending claim to the profile, or a verified profile. "
             "Retailers get 403.",
             handler=create_claim,

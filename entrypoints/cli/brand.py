@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -89,6 +90,8 @@ async def merge_profiles(
         tenant = await _find_holder(dependencies, into, mode)
         async with _begin(dependencies, "profile.merge", tenant) as tx:
             merged, survivor = await dependencies[ProfileService].merge(tx, duplicate, into)
+        if merged.holder not in (None, tenant.org):
+            await _record_loss(dependencies, "profile.merge", replace(tenant, org=merged.holder), merged.id)
     result = {"merged": merged.id, **_build_profile_json(survivor)}
     return options.print_result(
         result, f"Merged {merged.name} into {survivor.name}. Undo: joinery profile unmerge {merged.id}"
@@ -110,6 +113,12 @@ async def unmerge_profile(duplicate: str, /, *, mode: Mode = "live", options: Co
             restored, survivor = await dependencies[ProfileService].unmerge(tx, duplicate)
     result = {"unmerged": restored.id, **_build_profile_json(survivor)}
     return options.print_result(result, f"{restored.name} is a separate profile again.")
+
+
+async def _record_loss(dependencies: Dependencies, operation: str, former: Tenant, profile: str) -> None:
+    """Add an entry to the audit log of an organisation that no longer holds its unverified profile."""
+    async with _begin(dependencies, operation, former) as tx:
+        await tx[AuditLog].add(Change("vendor_profile", profile, "update", {"held": True}, {"held": False}))
 
 
 async def _find_holder(dependencies: Dependencies, profile: str, mode: Mode) -> Tenant:
@@ -174,9 +183,7 @@ async def approve_claim(id: str, /, *, reason: str, options: CommandOptions = DE
         async with _begin(dependencies, "claim.approve", tenant) as tx:
             claim, former = await dependencies[ClaimService].approve(tx, id, reason)
         if former is not None:
-            async with _begin(dependencies, "claim.approve", Tenant(former, tenant.livemode)) as tx:
-                change = Change("vendor_profile", claim.profile, "update", {"held": True}, {"held": False})
-                await tx[AuditLog].add(change)
+            await _record_loss(dependencies, "claim.approve", Tenant(former, tenant.livemode), claim.profile)
     return options.print_result(_build_claim_json(tenant, claim), f"Approved {id}.")
 
 

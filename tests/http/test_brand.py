@@ -234,6 +234,8 @@ async def test_a_dns_record_approves_a_claim(brands: Brands) -> None:
     assert (claim["status"], evidence["grade"], evidence["value"]) == ("pending", "none", "www.fjord.example")
     assert (evidence["challenge"]["record"], evidence["challenge"]["name"]) == ("TXT", RECORD_NAME)
     assert "decision" not in claim
+    assert "checked_at" not in evidence
+    assert brands.application.name_records.queries == [], "a missing record would be remembered by name servers"
     assert (await brands.check(claim))["status"] == "pending"
     brands.publish_record(claim)
     approved = await brands.check(claim)
@@ -577,3 +579,50 @@ async def test_tenants_cannot_write_profiles(brands: Brands) -> None:
     async with brands.application.uow.begin_reading(brands.get_tenant(livemode=False)) as tx:
         assert await tx[VendorProfileStore].get(profile) is None
         assert await tx.session.fetch_rows(b"SELECT id FROM vendor_profiles") == []
+
+
+async def test_a_changed_profile_counts_as_self_declared(brands: Brands) -> None:
+    """Otherwise a holder whose approval was revoked could prove a domain of its choice for a known brand."""
+    profile = await brands.create_profile()
+    claim = await brands.claim(profile, "dns_txt")
+    brands.publish_record(claim)
+    await brands.check(claim)
+    await brands.decide("revoke", claim["id"])
+    await brands.client.send_json("PATCH", "/v1/brand", {"website_domain": "evil.example"})
+    again = await brands.claim(profile, "dns_txt")
+    brands.publish_record(again)
+    checked = await brands.check(again)
+    assert (checked["status"], checked["decision"]["outcome"]) == ("pending", "review")
+    await brands.client.send_json("PATCH", "/v1/brand", {"website_domain": "other.example"})
+    assert "decision" not in await brands.check(again), "without evidence, nothing is to be reviewed"
+
+
+async def test_an_unverified_profile_can_be_merged_from_its_holder(brands: Brands) -> None:
+    into = await brands.create_profile(brands=())
+    squatted = (await brands.rival.send_json("PATCH", "/v1/brand", {"brands": ["Fjord"]})).json()
+    async with brands.application.uow.begin(Tenant("", True), OPERATOR) as tx:
+        await brands.dependencies[ProfileService].merge(tx, squatted["id"], into)
+    assert (await brands.rival.get("/v1/brand")).status == 404
+    assert (await brands.read_profile(into))["brands"] == ["Fjord"]
+
+
+async def test_a_failed_check_does_not_affect_others(brands: Brands, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims = [
+        await brands.claim(await brands.create_profile(name=name, brands=(name,)), "site_tag", client=client)
+        for name, client in (("Birk", brands.client), ("Nordlys", brands.rival))
+    ]
+    checker, observe = brands.dependencies[ClaimChecker], ClaimChecker._observe
+
+    async def fail_first(self: ClaimChecker, tenant: Tenant, id: str, user: str | None, **more: Any) -> Any:
+        if id == claims[0]["id"]:
+            raise OSError
+        return await observe(self, tenant, id, user, **more)
+
+    monkeypatch.setattr(ClaimChecker, "_observe", fail_first)
+    brands.application.clock.advance(timedelta(days=31))
+    await checker.recheck_due()
+    states = [
+        (await client.get(f"/v1/brand/claims/{claim['id']}")).json()["status"]
+        for claim, client in zip(claims, (brands.client, brands.rival), strict=True)
+    ]
+    assert states == ["pending", "rejected"]

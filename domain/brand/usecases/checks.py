@@ -1,6 +1,7 @@
 """Checks of claims: observation of DNS, web pages and members without a database connection, then the decision."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from domain.brand.domains import find_registrable_domain
@@ -30,6 +31,7 @@ MAX_REDIRECTS = 3
 MAX_CLAIMS_PER_RUN = 100
 """Maximum number of claims checked in one run of the task."""
 _MAX_MANAGER_PAGES = 10
+_LOG = logging.getLogger("joinery.brand")
 _RECHECK = AuditContext(Actor("service", "scheduler"), "brand.recheck_claim")
 
 
@@ -46,12 +48,24 @@ class ClaimChecker:
     people: People
     clock: Clock
 
-    async def check(self, tenant: Tenant, context: AuditContext, id: str, user: str | None) -> BrandClaim:
+    async def check(
+        self, tenant: Tenant, context: AuditContext, id: str, user: str | None, *, is_new: bool = False
+    ) -> BrandClaim:
         """Check the evidence of a pending claim, and decide it if the rules permit; return the claim.
 
-        `user` is the acting person, or None. Raises NotFound, and Conflict if the claim is not pending.
+        Args:
+            tenant: The tenant.
+            context: The audit context of the request.
+            id: The ID of the claim.
+            user: The acting person, or None.
+            is_new: Whether the claim was just created, so that nothing can be published yet. A look-up would only make
+                name servers remember that there is no record.
+
+        Raises:
+            NotFound: There is no such claim.
+            Conflict: The claim is not pending.
         """
-        observed = await self._observe(tenant, id, user)
+        observed = await self._observe(tenant, id, user, is_new=is_new)
         async with self.uow.begin(tenant, context) as tx:
             return await self.claims.conclude(tx, id, observed)
 
@@ -60,18 +74,22 @@ class ClaimChecker:
         now = self.clock.now()
         due = await self.registry.list_due_claims(now - RECHECK_INTERVAL, now - UNPROVEN_LIFETIME, MAX_CLAIMS_PER_RUN)
         for tenant, claim in due:
-            observed = await self._observe(tenant, claim.id, None)
-            async with self.uow.begin(tenant, _RECHECK) as tx:
-                if claim.status is ClaimStatus.APPROVED:
-                    await self.claims.recheck(tx, claim.id, observed)
-                    continue
-                try:
-                    async with tx.savepoint():
-                        await self.claims.conclude(tx, claim.id, observed)
-                except Conflict:  # decided or withdrawn meanwhile
-                    continue
+            try:
+                await self._recheck(tenant, claim)
+            except Conflict:  # decided or withdrawn meanwhile
+                continue
+            except Exception:  # the other claims are checked nevertheless
+                _LOG.exception("claim %s of organisation %s not checked", claim.id, tenant.org)
 
-    async def _observe(self, tenant: Tenant, id: str, user: str | None) -> Observations:
+    async def _recheck(self, tenant: Tenant, claim: BrandClaim) -> None:
+        observed = await self._observe(tenant, claim.id, None)
+        async with self.uow.begin(tenant, _RECHECK) as tx:
+            if claim.status is ClaimStatus.APPROVED:
+                await self.claims.recheck(tx, claim.id, observed)
+            else:
+                await self.claims.conclude(tx, claim.id, observed)
+
+    async def _observe(self, tenant: Tenant, id: str, user: str | None, *, is_new: bool = False) -> Observations:
         """Observe what the evidence of the claim refers to. Raises NotFound."""
         async with self.uow.begin_reading(tenant) as tx:
             claim = require_found(await tx[BrandClaimStore].get(id))
@@ -86,7 +104,7 @@ class ClaimChecker:
                 request = PageRequest(100, page.next_key)
         people = await self.people.get_many({member.user for member in members} | ({user} if user else set()))
         addresses = {id_: person.email_key for id_, person in people.items() if person.verified_at is not None}
-        challenges = [item.challenge for item in claim.evidence if item.challenge is not None]
+        challenges = [item.challenge for item in claim.evidence if item.challenge is not None and not is_new]
         records = {one.name: await self._look_up(one.name) for one in challenges if one.name is not None}
         tags: dict[str, str | None] = {}
         faults: dict[str, str] = {}

@@ -145,7 +145,7 @@ class ClaimService(ResourceService[BrandClaim]):
         if ruling is Ruling.REVIEW:
             reason = " ".join((f"The evidence is {strength}.", *doubts, "The operator will decide."))
             return await self._decide(tx, claim, checked, DecisionOutcome.REVIEW, RULES, reason)
-        return await self._save(tx, claim, with_changes(checked, tx.now))
+        return await self._save(tx, claim, with_changes(checked, tx.now, decision=None))
 
     async def recheck(self, tx: Tx, id: str, observed: Observations) -> BrandClaim:
         """Check the published evidence of an approved claim again; lost evidence is reported for review.
@@ -222,7 +222,6 @@ class ClaimService(ResourceService[BrandClaim]):
                     "status": ProfileStatus.UNCLAIMED,
                     "holder": None,
                     "catalogue": profile.service_catalogue,
-                    "is_gathered": True,
                 }
             changed = await self._save_profile(tx, profile, with_changes(profile, tx.now, **changes))
             await self._append_event(tx, "catalogue.unverified", catalogue, changed, id)
@@ -269,7 +268,9 @@ class ClaimService(ResourceService[BrandClaim]):
     async def _grade(
         self, tx: Tx, item: ClaimEvidence, profile: VendorProfile, observed: Observations, claim: BrandClaim
     ) -> ClaimEvidence:
-        """Return the graded evidence; an invitation that is accepted is marked as used."""
+        """Return the graded evidence, unchanged if it was not observed; an accepted invitation is marked as used."""
+        if item.challenge is not None and not observed.covers(item.challenge):
+            return item
         invitation = None
         if item.kind is EvidenceKind.INVITATION and item.value:
             invitation = await tx[ClaimInvitationStore].get_invitation(item.value)

@@ -88,14 +88,14 @@ class ProfileService(ResourceService[VendorProfile]):
     async def merge(self, tx: Tx, id: str, into: str) -> tuple[VendorProfile, VendorProfile]:
         """Merge a duplicate profile into another one, which gets its brands; return both.
 
-        The duplicate is no longer found until `unmerge`. Raises NotFound, Conflict.
+        The duplicate, which may have an unverified holder, is no longer found until `unmerge`. Raises NotFound, Conflict.
         """
         if id == into:
             raise Conflict("A profile cannot be merged into itself.")
         locked = {key: await self.get(tx, key, lock=True) for key in sorted((id, into))}
         duplicate, survivor = locked[id], locked[into]
-        if duplicate.verified or duplicate.holder not in (None, survivor.holder, tx.tenant.org or None):
-            raise Conflict("The first profile is verified or has another holder. Merge in the other direction.")
+        if duplicate.verified:
+            raise Conflict("The first profile is verified. Merge in the other direction.")
         if await self._registry.count_pending(id):
             raise Conflict(f"Decide the pending claims to {id} first: `joinery claim list --status pending`.")
         merged = with_changes(duplicate, tx.now, merged_into=into)
@@ -137,6 +137,10 @@ class ProfileService(ResourceService[VendorProfile]):
         if tx.tenant.org:
             await tx[AuditLog].add(self.audited.describe_creation(row))
         return row
+
+    def _with_derived_fields(self, before: VendorProfile, changes: dict[str, Any]) -> Mapping[str, Any]:
+        """Mark a changed profile as the holder's own statements, which prove less than gathered data."""
+        return changes | {"is_gathered": False} if changes else changes
 
     async def _validate(self, tx: Tx, row: VendorProfile, names: Collection[str]) -> VendorProfile:
         """Validate name, brands and domain. Raises InvalidRequest, and Conflict if a brand has another profile."""

@@ -39,9 +39,10 @@ async def show_brand(page: PageContext) -> Response:
     if page.is_post:
         values |= _read_profile(page)
     fields = page.refused.fields if page.refused else {}
-    invalid = [text for name, text in fields.items() if name.startswith("brands")]
-    brand_errors = {"brands": invalid[-1]} if invalid else {}
-    return page.render("brand/brand.html", profile=profile, results=claims, values=values, brand_errors=brand_errors)
+    brand_error = next((text for name, text in fields.items() if name.startswith("brands")), "")
+    return page.render(
+        "brand/brand.html", profile=profile, results=claims, values=values, brand_errors={"brands": brand_error}
+    )
 
 
 @pages.register_post("", scope=WRITE_SCOPE, error_view=show_brand)
