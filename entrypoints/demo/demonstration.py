@@ -103,7 +103,7 @@ RETAILER = DemoOrganisation(
 )
 VENDOR = DemoOrganisation(
     LINDGREN.name, "vendor", "owner@lindgren-falk.example", "demo-vendor.json",
-    (replace(LINDGREN, licence_basis="own_data", paths={"url": feeds.ITEM_MASTER}),),
+    (replace(LINDGREN, licence_basis="own_data", paths={"url": feeds.DINING_ROOM}),),
 )  # fmt: skip
 
 
@@ -240,18 +240,18 @@ async def _open_tenant(
     path = data_dir / wanted.state_file
     state = DemoState.load(path)
     state.port = port
-    organisation = await _ensure_organisation(dependencies, wanted)
+    organisation = await _ensure_organisation(dependencies, wanted, state.organisation)
     owner = await _ensure_owner(dependencies, organisation, wanted.owner_email)
     api = await _open_api(dependencies, organisation, session, state, path)
     await _create_sources(api, wanted, state, path)
     return DemoTenant(organisation, owner, api, state.sources)
 
 
-async def _ensure_organisation(dependencies: Dependencies, wanted: DemoOrganisation) -> Organisation:
-    """Return the organisation, which is created if the database does not have it."""
-    organisation = await dependencies[OrgRegistry].find(wanted.name)
-    if organisation is not None:
-        return organisation
+async def _ensure_organisation(dependencies: Dependencies, wanted: DemoOrganisation, id: str) -> Organisation:
+    """Return the organisation with the ID, or else the name, which is created if the database does not have it."""
+    for id_or_name in filter(None, (id, wanted.name)):
+        if (organisation := await dependencies[OrgRegistry].find(id_or_name)) is not None:
+            return organisation
     plan = await dependencies[OrgRegistry].find_plan("standard")
     if plan is None:
         raise DemoError("The database has no plan `standard`. Start the demo with a new data directory (`--data-dir`).")
@@ -309,7 +309,7 @@ async def _import_catalogues_and_stock(retailer: DemoTenant, vendor: DemoTenant)
 
     If the run of a catalogue does not succeed, what depends on it is omitted.
     """
-    catalogues = [FollowedRun(retailer.api, name, id) for name, id in retailer.source_ids.items()]
+    catalogues = [FollowedRun(retailer.api, feed.name, retailer.source_ids[feed.name]) for feed in RETAILER.feeds]
     own = FollowedRun(vendor.api, f"{VENDOR.name} (vendor)", vendor.source_ids[VENDOR.name])
     await _import([*catalogues, own], ["", "Importing the feeds of two vendors:"])
     following: list[FollowedRun] = []
@@ -345,7 +345,7 @@ async def _format_result(
         lines += messages.format_summary(followed.name, followed.run)
     return [
         *lines,
-        messages.format_publication(VENDOR.name, catalogue),
+        messages.format_publication(VENDOR.name, RETAILER.name, catalogue),
         "",
         f"Console      {links[0]}",
         "             (sign-in link, valid once and for 15 minutes)",

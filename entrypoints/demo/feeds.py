@@ -1,5 +1,7 @@
 """Web servers of the two vendors on one local port: a manufacturer's files, a shop's product pages, and images."""
 
+import csv
+import io
 import json
 from hashlib import blake2b
 from pathlib import Path
@@ -9,6 +11,8 @@ from aiohttp import web
 HOST = "127.0.0.1"
 ITEM_MASTER = "/lindgren-falk/item-master.csv"
 STOCK_SHEET = "/lindgren-falk/stock.csv"
+DINING_ROOM = "/lindgren-falk/dining-room.csv"
+"""Path of the part of the item master that the manufacturer publishes itself: small, so that the demo starts quickly."""
 DATA_FOLDER = Path(__file__).parent / "data"
 IMAGE_URL_PLACEHOLDER = "https://images.vendor.example"
 """Start of the image URLs in the stored feeds; responses contain the URL of this web server instead."""
@@ -21,6 +25,7 @@ def create_application() -> web.Application:
     app = web.Application()
     app.router.add_get(ITEM_MASTER, _serve_item_master)
     app.router.add_get(STOCK_SHEET, _serve_stock_sheet)
+    app.router.add_get(DINING_ROOM, _serve_dining_room)
     app.router.add_get("/products.json", _serve_products)
     app.router.add_get("/collections/all/products.json", _serve_products)
     app.router.add_static("/pictures", DATA_FOLDER / "pictures")
@@ -48,12 +53,24 @@ def read_feed(name: str) -> bytes:
     return (DATA_FOLDER / name).read_bytes()
 
 
+def read_dining_room() -> bytes:
+    """Return the title, the headers and the dining room's rows of the item master."""
+    rows = list(csv.reader(io.StringIO(read_feed("item-master.csv").decode("utf-8-sig"), newline="")))
+    selected = io.StringIO(newline="")
+    csv.writer(selected).writerows([*rows[:5], *(row for row in rows[5:] if "Dining Room" in row)])
+    return selected.getvalue().encode("utf-8-sig")
+
+
 async def _serve_item_master(request: web.Request) -> web.Response:
     return _respond(request, read_feed("item-master.csv"), "text/csv")
 
 
 async def _serve_stock_sheet(request: web.Request) -> web.Response:
     return _respond(request, read_feed("stock.csv"), "text/csv")
+
+
+async def _serve_dining_room(request: web.Request) -> web.Response:
+    return _respond(request, read_dining_room(), "text/csv")
 
 
 async def _serve_products(request: web.Request) -> web.Response:

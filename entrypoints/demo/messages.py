@@ -49,11 +49,19 @@ def format_publication_progress(name: str, run: Mapping[str, Any]) -> str:
     return f"  {name:<{_WIDTH}} {run['status']:<10} {progress['done']:>6,} of {progress['total']:,} products published"
 
 
-def format_publication(name: str, catalogue: Mapping[str, Any]) -> str:
-    """Describe in one line what a vendor has published."""
-    if catalogue["published"]:
-        return f"{name}, a vendor, has published {catalogue['listed']:,} products; every organisation reads them."
-    return f"{name}, a vendor, has not published its catalogue."
+def format_publication(vendor: str, retailer: str, catalogue: Mapping[str, Any]) -> str:
+    """Describe in one line what the vendor has published.
+
+    Args:
+        vendor: The name of the vendor.
+        retailer: The name of the organisation that reads the catalogue.
+        catalogue: The vendor's catalogue.
+    """
+    if not catalogue["published"]:
+        return f"{vendor}, a vendor, has not published its catalogue."
+    return (
+        f"{vendor}, a vendor, has published {catalogue['listed']:,} products. {retailer} reads them with their stock."
+    )
 
 
 def format_summary(name: str, run: Mapping[str, Any]) -> list[str]:

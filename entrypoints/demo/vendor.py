@@ -6,7 +6,7 @@ from domain.agreements.usecases.publishing import AgreementPublisher
 from domain.agreements.usecases.service import AgreementService
 from domain.brand.grading import Observations
 from domain.brand.model import ClaimRequest, ClaimStatus, EvidenceInput, EvidenceKind
-from domain.brand.ports import BrandClaimStore
+from domain.brand.ports import BrandClaimStore, VendorProfileStore
 from domain.brand.usecases.claims import ClaimService
 from domain.brand.usecases.invitations import ClaimInvitations
 from domain.brand.usecases.profiles import ProfileService
@@ -46,23 +46,22 @@ async def prepare_publication(
 
 async def _verify_profile(dependencies: Dependencies, vendor: Organisation, owner: User) -> None:
     """Claim the vendor's own profile by an invitation of the operator, who then approves the claim."""
-    profiles, claims = dependencies[ProfileService], dependencies[ClaimService]
-    async with begin_operator_change(dependencies, vendor, "invitation.create") as tx:
-        profile = await profiles.get_own(tx)
-        if profile.verified:
+    claims = dependencies[ClaimService]
+    async with dependencies[UnitOfWork].begin(*_build_owner_context(vendor, owner, "brand.create_claim")) as tx:
+        own = await tx[VendorProfileStore].find_own()
+        if own is not None and own.verified:
             return
-        open_claims = await tx[BrandClaimStore].list_open(profile.id, ClaimStatus.PENDING)
-        _, code = await dependencies[ClaimInvitations].create(tx, profile.id, owner.email, _INVITATION_DAYS)
-    if not open_claims:
-        async with dependencies[UnitOfWork].begin(*_build_owner_context(vendor, owner, "brand.create_claim")) as tx:
-            await profiles.update_own(tx, {"brands": [vendor.name]})
+        profile = await dependencies[ProfileService].update_own(tx, {"brands": [vendor.name]})
+        pending = await tx[BrandClaimStore].list_open(profile.id, ClaimStatus.PENDING)
+        if not pending:
+            _, code = await dependencies[ClaimInvitations].create(tx, profile.id, owner.email, _INVITATION_DAYS)
             evidence = [EvidenceInput(EvidenceKind.INVITATION, code)]
             claim = await claims.create_claim(tx, ClaimRequest(profile.id, evidence))
-            open_claims = [await claims.conclude(tx, claim.id, Observations(acting_address=owner.email_key))]
+            # the brand is the vendor's own statement, so the rules leave the decision to the operator
+            pending = [await claims.conclude(tx, claim.id, Observations(acting_address=owner.email_key))]
     async with begin_operator_change(dependencies, vendor, "claim.approve") as tx:
-        for claim in open_claims:
-            if claim.status is ClaimStatus.PENDING:
-                await claims.approve(tx, claim.id, messages.APPROVAL_REASON)
+        for claim in pending:
+            await claims.approve(tx, claim.id, messages.APPROVAL_REASON)
 
 
 async def _accept_agreement(dependencies: Dependencies, vendor: Organisation, owner: User) -> None:
