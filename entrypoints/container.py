@@ -66,7 +66,7 @@ from adapters.zxcvbn import ZxcvbnEstimator
 from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
 from domain.agreements.ports import AgreementRegistry
-from domain.agreements.usecases.publishing import AgreementPublisher
+from domain.agreements.usecases.publication import AgreementPublisher
 from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog

@@ -37,7 +37,7 @@ _BRAND = text("Fjord", max_length=100)
 
 
 class ProfileStatus(StoredEnum):
-    """Who holds a profile: the service, or a vendor organisation."""
+    """Kind of holder of a profile: the service, or a vendor organisation."""
 
     UNCLAIMED = "unclaimed"
     CLAIMED = "claimed"
@@ -146,7 +146,7 @@ class DecisionOutcome(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What the vendor must publish: a DNS record (`record`, `name`, `value`), or a tag on the page at `url`."""
+    """Proof that the vendor must publish: a DNS record (`record`, `name`, `value`), or a tag on the page at `url`."""
 
     record: str | None = None
     name: str | None = None

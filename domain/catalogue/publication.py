@@ -19,7 +19,7 @@ _OFFER_FIELDS = (*PRICE_FIELDS, *STOCK_FIELDS, "availability", "withdrawn_at")
 
 @dataclass(frozen=True, slots=True)
 class PublicationState:
-    """What determines whether other organisations can read a product.
+    """State of a product that determines whether other organisations can read it.
 
     Attributes:
         id: The ID of the product.

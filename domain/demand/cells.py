@@ -1,4 +1,4 @@
-"""Rule for the release of cells (ADR 115): at least five organisations, none of which dominates.
+"""Rule for the release of cells (ADR 107): at least five organisations, none of which dominates.
 
 Cells of a vendor are disjoint, and never change after their release. Every statistic is a sum of released cells, so each
 combination of statistics is a combination of such cells.

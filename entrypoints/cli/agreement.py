@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from domain.agreements.model import MAX_TEXT_BYTES, Agreement, AgreementKind
 from domain.agreements.ports import AgreementRegistry
-from domain.agreements.usecases.publishing import AgreementPublisher
+from domain.agreements.usecases.publication import AgreementPublisher
 from domain.kernel.tenancy import AuditContext
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, select_attributes
 from entrypoints.errors import CommandError

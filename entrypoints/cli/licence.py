@@ -7,7 +7,7 @@ from typing import Any
 from domain.catalogue.licences import EVERYONE, FIELD_GROUPS, Licence
 from domain.kernel.errors import DomainError
 from domain.orgs.ports import OrgRegistry
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, find_organisation
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError

@@ -1,8 +1,8 @@
-"""What the demo's vendor needs before it publishes: a verified profile, an accepted agreement, and the retailer's licence."""
+"""Requirements of the demo's vendor before it publishes: a verified profile, an accepted agreement, and the retailer's licence."""
 
 from domain.agreements.model import AgreementKind, NewAcceptance
 from domain.agreements.ports import AgreementRegistry, AgreementStore
-from domain.agreements.usecases.publishing import AgreementPublisher
+from domain.agreements.usecases.publication import AgreementPublisher
 from domain.agreements.usecases.service import AgreementService
 from domain.brand.grading import Observations
 from domain.brand.model import ClaimRequest, ClaimStatus, EvidenceInput, EvidenceKind
@@ -15,7 +15,7 @@ from domain.orgs.model import Organisation
 from domain.people.model import User
 from domain.people.usecases.sessions import ClientInfo
 from domain.publishing.ports import LicenceStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from entrypoints.demo import messages
 from entrypoints.dependencies import Dependencies
 from entrypoints.provisioning import begin_operator_change

@@ -12,7 +12,7 @@ from domain.catalogue.usecases.publication import refresh_copies
 from domain.events.ports import EventLog
 from domain.kernel.errors import Conflict
 from domain.publishing.ports import LicenceStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from tests.contract.test_published_catalogues import _create_network
 from tests.support import builders
 from tests.support.backend import Backend

@@ -28,7 +28,7 @@ from domain.media.ports import MediaStore
 from domain.orgs.ports import OrgStore
 from domain.publishing.model import create_view_job
 from domain.publishing.usecases.execution import SourceRefresh, ViewWriter
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.support import builders, catalogues

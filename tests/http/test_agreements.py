@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from domain.agreements.model import Agreement, AgreementKind, AgreementStanding
-from domain.agreements.usecases.publishing import AgreementPublisher
+from domain.agreements.usecases.publication import AgreementPublisher
 from domain.agreements.usecases.service import AgreementService
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.kernel.ids import new_id

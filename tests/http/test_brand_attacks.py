@@ -6,7 +6,7 @@ import pytest
 
 from domain.catalogue.model import LicenceBasis
 from domain.orgs.ports import OrgStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from domain.sources.ports import SourceStore
 from tests.http.application import OPERATOR
 from tests.http.test_brand import Brands, brands  # noqa: F401  (fixture)

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from domain.agreements.model import AgreementKind
-from domain.agreements.usecases.publishing import AgreementPublisher
+from domain.agreements.usecases.publication import AgreementPublisher
 from domain.catalogue.model import LicenceBasis
 from domain.jobs.ports import JobDispatcher
 from domain.kernel.ids import new_id

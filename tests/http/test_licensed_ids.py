@@ -11,7 +11,7 @@ from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.publication import change_visibility
 from domain.events.ports import EventLog
 from domain.orgs.ports import OrgStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from domain.sources.ports import SourceStore
 from tests.http.application import OPERATOR
 from tests.http.test_brand import Brands, brands  # noqa: F401  (fixture)

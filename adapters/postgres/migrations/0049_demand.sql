@@ -1,4 +1,4 @@
--- Demand: what retailers' shops count, and what of it vendors may see (ADR 115).
+-- Demand: what retailers' shops count, and what of it vendors may see (ADR 107).
 
 -- IDs of signals, as hashes, by which repeated ones are recognised.
 CREATE TABLE demand_signal_ids (

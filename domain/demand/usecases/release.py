@@ -1,4 +1,4 @@
-"""Release of the cells of days that are over, across organisations (ADR 115)."""
+"""Release of the cells of days that are over, across organisations (ADR 107)."""
 
 import logging
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Use cases of publication: the vendor's catalogue (`service`), licences (`licensing`), and background work (`execution`)."""
+"""Use cases of publication: the vendor's catalogue (`service`), licences (`licences`), and background work (`execution`)."""

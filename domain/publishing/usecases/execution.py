@@ -31,7 +31,7 @@ from domain.publishing.model import (
     PublicationStatus,
 )
 from domain.publishing.ports import LicenceStore, PublicationStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.publishing")

@@ -39,7 +39,7 @@ from domain.publishing.model import (
     create_publication_job,
 )
 from domain.publishing.ports import LicenceStore, PublicationStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from ports.unit_of_work import Tx
 
 MAX_REQUEST_BYTES = 16 * MIB

@@ -13,7 +13,7 @@ from domain.orgs.usecases.service import require_role
 from domain.publishing.completeness import REQUIREMENTS
 from domain.publishing.model import OPEN
 from domain.publishing.ports import PublicationStore
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from entrypoints.console.context import OperationRefused, PageContext, Pages, require_recent_confirmation
 from entrypoints.console.pages.agreements import AGREEMENT_PATH
 from entrypoints.console.pages.brand import BRAND_PATH
