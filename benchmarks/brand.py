@@ -5,7 +5,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,21 +24,32 @@ from ports.unit_of_work import UnitOfWork
 _SYLLABLES = "ba be bi bo da do el fa fi fjor ga go ha hel ik ka ko la li lo ma mi mo na no oak or pa ra ri ro sa sta ta ti to va".split()
 _COMMON = {"home": 0.2, "furniture": 0.2, "design": 0.1, "studio": 0.05, "sofa": 0.03, "oak": 0.01}
 """Common words of names, with the fraction of profiles whose names contain each."""
+_TERM_TABLES = {"vendor_profile_terms": "term, profile", "vendor_words": "deletion, word"}
 _CLAIMED = 0.01
 _SAMPLES = 300
 _BATCH = 5_000
 _NOW = datetime.now(UTC)
 
 
+def _invent_word(number: int) -> str:
+    """Return an invented word, a different one for each number."""
+    word = ""
+    while number or not word:
+        number, place = divmod(number, len(_SYLLABLES))
+        word += _SYLLABLES[place]
+    return word
+
+
 def _create_profile(rng: random.Random, number: int) -> VendorProfile:
-    """Return a profile whose name has one or two invented words, and some common ones."""
-    words = ["".join(rng.choices(_SYLLABLES, k=rng.choice((2, 3, 3, 4)))) for _ in range(rng.choice((1, 1, 2)))]
+    """Return a profile whose name has a word of its own, sometimes another invented one, and some common ones."""
+    brand = _invent_word(number * 7 + 100_000)
+    words = [brand] + ([_invent_word(rng.randrange(50_000))] if rng.random() < 0.3 else [])
     words += [word for word, share in _COMMON.items() if rng.random() < share]
     catalogue = new_id("cat")
     status = ProfileStatus.CLAIMED if rng.random() < _CLAIMED else ProfileStatus.UNCLAIMED
     return VendorProfile(
-        id=new_id("vnd"), name=" ".join(words).title(), slug=f"slug-{number}", brands=(f"{words[0]} {number}",),
-        website_domain=f"www.{words[0]}{number}.example", status=status, catalogue=catalogue, created_at=_NOW,
+        id=new_id("vnd"), name=" ".join(words).title(), slug=f"slug-{number}", brands=(brand,),
+        website_domain=f"www.{brand}{number}.example", status=status, catalogue=catalogue, created_at=_NOW,
         updated_at=_NOW, holder=None, is_gathered=True, service_catalogue=catalogue,
     )  # fmt: skip
 
@@ -50,27 +61,29 @@ def _create_batches(count: int) -> Iterator[list[VendorProfile]]:
 
 
 async def _insert_profiles(connection: psycopg.AsyncConnection[Any], count: int) -> list[VendorProfile]:
-    """Insert profiles with their search keys; return a sample of them."""
-    columns, sample = ("livemode", *PROFILES.stored_columns), []
-    profile_copy = f"COPY vendor_profiles ({', '.join(columns)}) FROM STDIN".encode()
+    """Insert profiles with their search keys; return a sample of them. Keys are created after the rows, which is faster."""
+    columns, sample = ("livemode", *PROFILES.stored_columns), list[VendorProfile]()
+    for table in _TERM_TABLES:
+        await connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey".encode())
+    known = set[str]()
     for batch in _create_batches(count):
-        async with connection.cursor() as cursor, cursor.copy(profile_copy) as copy:
-            for profile in batch:
-                await copy.write_row((True, *PROFILES.build_params(profile).values()))
-        async with (
-            connection.cursor() as cursor,
-            cursor.copy(b"COPY vendor_profile_terms (livemode, term, profile) FROM STDIN") as copy,
-        ):
-            for profile in batch:
-                for term in list_terms(profile):
-                    await copy.write_row((True, term, profile.id))
-        rows = sorted({row for profile in batch for row in list_word_rows(profile)})
-        await connection.execute(
-            "INSERT INTO vendor_words SELECT true, * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING",
-            ([row[0] for row in rows], [row[1] for row in rows]),
-        )
+        rows = ((True, *PROFILES.build_params(profile).values()) for profile in batch)
+        await _copy(connection, f"vendor_profiles ({', '.join(columns)})", rows)
+        terms = ((True, term, profile.id) for profile in batch for term in list_terms(profile))
+        await _copy(connection, "vendor_profile_terms (livemode, term, profile)", terms)
+        words = {row for profile in batch for row in list_word_rows(profile) if row[1] not in known}
+        await _copy(connection, "vendor_words (livemode, deletion, word)", ((True, *row) for row in words))
+        known.update(word for _, word in words)
         sample.append(batch[len(batch) // 2])
+    for table, key in _TERM_TABLES.items():
+        await connection.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (livemode, {key})".encode())
     return sample
+
+
+async def _copy(connection: psycopg.AsyncConnection[Any], target: str, rows: Iterable[Sequence[Any]]) -> None:
+    async with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN".encode()) as copy:
+        for row in rows:
+            await copy.write_row(row)
 
 
 def _exchange_letters(word: str) -> str:
