@@ -12,16 +12,18 @@ from typing import Any
 
 import pytest
 
+from tests.flows.api_client import ApiClient
 from tests.flows.service_processes import wait_until
 
 LAST = 'curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"'
+PUBLISHED = "Lindgren & Falk, a vendor, has published 120 products."
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="needs curl, bash")
 
 
 class Demo:
-    """One `joinery up --demo`; `output` is its complete start-up output."""
+    """One `joinery up --demo`; `output` is its start-up output until the line that contains `last`."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, last: str = LAST) -> None:
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -45,7 +47,7 @@ class Demo:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.output.append(line.rstrip("\n"))
-            if LAST in line or "could not be completed" in line:
+            if last in line or "could not be completed" in line:
                 return
         raise AssertionError("\n".join(self.output))
 
@@ -57,6 +59,11 @@ class Demo:
     def read_key(self) -> str:
         """Return the secret of the API key."""
         return self.find_line("API key").split()[-1]
+
+    def kill(self) -> None:
+        """Kill the process and all processes that it started."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate(timeout=30)
 
     def stop(self) -> int:
         """Press Ctrl-C; return the exit code."""
@@ -97,13 +104,14 @@ def test_the_first_start_imports_both_vendors(first_start: Demo) -> None:
     assert "329 products, 1,009 variants, 1,009 offers" in output
     assert "bad check digit" in output
     assert "offers from" in first_start.find_line("stock of")
+    assert first_start.find_line(PUBLISHED)
 
 
 @needs_curl
 def test_printed_commands_work(first_start: Demo, tmp_path: Path) -> None:
     lines = [line for line in first_start.output if line.startswith("curl") and first_start.read_key in line]
     wait_until(lambda: run_shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
-    beds, one, offers, run, merges, pairs = (run_shell(line, tmp_path)[0] for line in lines)
+    beds, one, offers, run, merges, pairs, published = (run_shell(line, tmp_path)[0] for line in lines)
     assert [product["data"]["title"].endswith("Panel Bed") for product in beds["data"]] == [True] * 3
     assert one["object"] == "product"
     assert len(one["variants"]) > 1
@@ -113,6 +121,40 @@ def test_printed_commands_work(first_start: Demo, tmp_path: Path) -> None:
         ("product", "applied", "rules")
     }
     assert {pair["status"] for pair in pairs["data"]} <= {"open"}
+    assert len(published["data"]) == 3
+    assert any("quantity" in offer for product in published["data"] for offer in list_offers(product))
+    assert not {product["catalogue"] for product in published["data"]} & {one["catalogue"]}
+
+
+def list_offers(product: dict[str, Any]) -> list[dict[str, Any]]:
+    return [offer for variant in product["variants"] for offer in variant["offers"]]
+
+
+def open_api(demo: Demo, data: Path, state_file: str = "demo.json") -> ApiClient:
+    """Return a client with the API key of an organisation of the demo."""
+    port = int(demo.find_line("API=").split()[0].rpartition(":")[2])
+    return ApiClient(port, json.loads((data / state_file).read_bytes())["secret"])
+
+
+def test_the_vendor_decides_what_the_retailer_reads(first_start: Demo, data: Path) -> None:
+    retailer, vendor = open_api(first_start, data), open_api(first_start, data, "demo-vendor.json")
+    profile, catalogue = vendor.get("/v1/brand"), vendor.get("/v1/catalogue")
+    assert (profile["verified"], profile["brands"]) == (True, ["Lindgren & Falk"])
+    assert (catalogue["products"], catalogue["listed"]) == (120, 120)
+    [product] = retailer.get("/v1/products", catalogue=catalogue["id"], limit="1")["data"]
+    change = {"products": [product["id"]], "visibility": "hidden"}
+    assert vendor.post("/v1/catalogue/visibility", change)["changed"] == 1
+    assert retailer.call("GET", f"/v1/products/{product['id']}").status == 404
+    vendor.post("/v1/catalogue/visibility", change | {"visibility": "listed"})
+    assert retailer.get(f"/v1/products/{product['id']}")["id"] == product["id"]
+
+
+@needs_curl
+def test_both_owners_can_sign_in(first_start: Demo) -> None:
+    for words in ("Console ", "Vendor "):
+        link = first_start.find_line(words).split()[-1]
+        page = subprocess.run(["curl", "-fsS", link], capture_output=True, text=True, check=True, timeout=30).stdout
+        assert "Sign in" in page
 
 
 @needs_curl
@@ -127,12 +169,30 @@ def test_a_feed_of_the_user_is_imported(first_start: Demo, tmp_path: Path) -> No
 @pytest.mark.soak
 def test_the_second_start_keeps_the_data(first_start: Demo, data: Path) -> None:
     assert first_start.stop() == 0
-    kept = (data / "demo.json").read_bytes()
+    kept = [(data / name).read_bytes() for name in ("demo.json", "demo-vendor.json")]
     second = Demo(data)
     try:
         assert second.read_key == first_start.read_key
-        assert (data / "demo.json").read_bytes() == kept
+        assert [(data / name).read_bytes() for name in ("demo.json", "demo-vendor.json")] == kept
+        assert second.find_line(PUBLISHED)
         assert not any("Importing the feeds" in line for line in second.output)
         assert second.find_line("Lindgren & Falk          457 products, ")
+    finally:
+        assert second.stop() == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("last", ["Importing the feeds", "(vendor) succeeded", "of 120 products published"])
+def test_a_start_completes_a_killed_one(tmp_path: Path, last: str) -> None:
+    killed = Demo(tmp_path / "data", last)
+    killed.kill()
+    second = Demo(tmp_path / "data")
+    try:
+        assert second.find_line(PUBLISHED)
+        assert second.find_line("Lindgren & Falk          457 products, ")
+        vendor = open_api(second, tmp_path / "data", "demo-vendor.json")
+        assert len(vendor.get("/v1/brand/claims")["data"]) == 1
+        assert len(vendor.get("/v1/sources")["data"]) == 1
+        assert len(vendor.get("/v1/catalogue/publication-runs")["data"]) == 1
     finally:
         assert second.stop() == 0

@@ -9,12 +9,14 @@ import pytest
 from aiohttp import ClientSession, web
 
 from entrypoints.demo import client
-from entrypoints.demo.client import ApiKeyRejected, DemoApi, DemoError, FollowedRun, follow_runs
+from entrypoints.demo.client import ApiKeyRejected, DemoApi, DemoError, FollowedPublication, FollowedRun, follow_runs
 from entrypoints.up.service_processes import find_free_port
 
 StubResponse = tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 RUNS = "GET /v1/sources/src_1/runs"
 START = "POST /v1/sources/src_1/runs"
+CATALOGUE = "GET /v1/catalogue"
+PUBLISH = "POST /v1/catalogue/publish"
 
 
 class FakeService:
@@ -73,9 +75,39 @@ def test_refusals_include_the_reason() -> None:
 
 def start_or_resume(runs: Sequence[Any]) -> tuple[FollowedRun, FakeService]:
     service = FakeService({RUNS: [(200, {"data": list(runs)})], START: [(202, build_run("queued", "run_new"))]})
-    reading = FollowedRun("Lindgren", "src_1")
-    service.run_with_api(reading.start_or_resume)
+    reading = service.run_with_api(lambda api: start(FollowedRun(api, "Lindgren", "src_1")))
     return reading, service
+
+
+async def start(followed: FollowedRun) -> FollowedRun:
+    await followed.start_or_resume()
+    return followed
+
+
+def start_publication(catalogue: Mapping[str, Any]) -> str:
+    """Return the ID of the publication run that is selected or started."""
+    service = FakeService({CATALOGUE: [(200, catalogue)], PUBLISH: [(202, {"id": "pub_new"})]})
+    followed = service.run_with_api(lambda api: start(FollowedPublication(api, "Lindgren")))
+    return str(followed.run["id"])
+
+
+def test_a_catalogue_is_published_once() -> None:
+    def select(kind: str, status: str) -> str:
+        return start_publication({"last_run": {"id": "pub_1", "kind": kind, "status": status}})
+
+    assert start_publication({}) == select("publish", "failed") == "pub_new"
+    assert {select("publish", "running"), select("publish", "succeeded"), select("withdraw", "succeeded")} == {"pub_1"}
+
+
+def test_a_publication_is_followed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_PAUSE", 0)
+    end = {"id": "pub_1", "status": "succeeded", "progress": {"done": 120, "total": 120}}
+    service, out = FakeService({"GET /v1/catalogue/publication-runs/pub_1": [(200, end)]}), io.StringIO()
+    queued = end | {"status": "queued", "progress": {"done": 0, "total": 120}}
+    service.run_with_api(lambda api: follow_runs([FollowedPublication(api, "Lindgren", run=queued)], out))
+    first, last = out.getvalue().splitlines()
+    assert first.split()[1:] == "queued 0 of 120 products published".split()
+    assert last.split()[1:] == "succeeded 120 of 120 products published".split()
 
 
 def test_the_first_start_starts_one_run() -> None:
@@ -99,9 +131,14 @@ def test_runs_are_followed_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(client, "_PAUSE", 0)
     end = build_run("succeeded", stats={"rows": 12, "products_created": 4})
     service = FakeService({"GET /v1/runs/run_1": [(200, build_run("running")), (200, end)]})
-    reading, out = FollowedRun("Lindgren", "src_1", run=build_run("queued")), io.StringIO()
-    service.run_with_api(lambda api: follow_runs(api, [reading], out))
-    assert reading.run == end
+    out = io.StringIO()
+
+    async def follow(api: DemoApi) -> FollowedRun:
+        reading = FollowedRun(api, "Lindgren", "src_1", run=build_run("queued"))
+        await follow_runs([reading], out)
+        return reading
+
+    assert service.run_with_api(follow).run == end
     assert [line.split()[1] for line in out.getvalue().splitlines()] == ["queued", "parse", "succeeded"]
 
 
@@ -109,6 +146,8 @@ def test_a_stuck_run_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_IDLE_SECONDS", 0.05)
     monkeypatch.setattr(client, "_PAUSE", 0.02)
     service = FakeService({"GET /v1/runs/run_1": [(200, build_run("queued"))]})
-    reading = FollowedRun("Lindgren", "src_1", run=build_run("queued"))
+    queued = build_run("queued")
     with pytest.raises(DemoError, match="worker.log"):
-        service.run_with_api(lambda api: follow_runs(api, [reading], io.StringIO()))
+        service.run_with_api(
+            lambda api: follow_runs([FollowedRun(api, "Lindgren", "src_1", run=queued)], io.StringIO())
+        )

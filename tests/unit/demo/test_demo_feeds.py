@@ -51,9 +51,23 @@ def test_the_item_master_is_served() -> None:
     assert IMAGE_URL_PLACEHOLDER.encode() not in body
 
 
+def test_the_dining_room_is_served() -> None:
+    status, _, body = fetch(feeds.DINING_ROOM)
+    title, _, _, _, headers, *rows = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""))
+    assert (status, title) == (200, ["LINDGREN & FALK  |  Makers of furniture"])
+    assert {row[headers.index("Category")] for row in rows} == {"Dining Room"}
+    assert len({row[headers.index("Handle")] for row in rows}) == 120
+
+
 @pytest.mark.parametrize(
     "path",
-    [feeds.ITEM_MASTER, feeds.STOCK_SHEET, "/products.json?limit=250&page=1", "/pictures/sofa-light.jpg"],
+    [
+        feeds.ITEM_MASTER,
+        feeds.DINING_ROOM,
+        feeds.STOCK_SHEET,
+        "/products.json?limit=250&page=1",
+        "/pictures/sofa-light.jpg",
+    ],
 )
 def test_unchanged_feeds_are_not_sent_again(path: str) -> None:
     _, headers, _ = fetch(path)

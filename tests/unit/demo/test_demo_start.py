@@ -16,11 +16,17 @@ from entrypoints.demo.demonstration import (
     LINDGREN,
     PORT_VARIABLE,
     QUILLMERE,
-    STATE_FILE,
+    RETAILER,
     DemoState,
     prepare_environment,
 )
-from entrypoints.demo.messages import format_example_requests, format_own_feed_commands, format_progress, format_summary
+from entrypoints.demo.messages import (
+    format_example_requests,
+    format_own_feed_commands,
+    format_progress,
+    format_publication,
+    format_summary,
+)
 
 SUCCEEDED: dict[str, Any] = {
     "status": "succeeded",
@@ -32,18 +38,20 @@ SUCCEEDED: dict[str, Any] = {
 
 
 def test_the_state_file_is_readable_only_by_its_owner(tmp_path: Path) -> None:
-    assert DemoState.load(tmp_path) == DemoState()
+    path = tmp_path / RETAILER.state_file
+    assert DemoState.load(path) == DemoState()
     state = DemoState(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
-    state.save(tmp_path)
-    assert DemoState.load(tmp_path) == state
-    assert stat.S_IMODE((tmp_path / STATE_FILE).stat().st_mode) == 0o600
+    state.save(path)
+    assert DemoState.load(path) == state
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"prt": 1}', "{"])
 def test_an_unreadable_state_file_is_reported(tmp_path: Path, text: str) -> None:
-    (tmp_path / STATE_FILE).write_text(text)
+    path = tmp_path / RETAILER.state_file
+    path.write_text(text)
     with pytest.raises(DemoError, match="Remove it"):
-        DemoState.load(tmp_path)
+        DemoState.load(path)
     assert int(prepare_environment(tmp_path)[PORT_VARIABLE])
 
 
@@ -51,7 +59,7 @@ def test_the_port_is_kept_unless_it_is_used(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv(ALLOWED_HOSTS_VARIABLE, "files.vendor.example,10.0.0.7:8443")
     first = prepare_environment(tmp_path)
     assert first[ALLOWED_HOSTS_VARIABLE] == f"files.vendor.example,10.0.0.7:8443,127.0.0.1:{first[PORT_VARIABLE]}"
-    DemoState(port=int(first[PORT_VARIABLE])).save(tmp_path)
+    DemoState(port=int(first[PORT_VARIABLE])).save(tmp_path / RETAILER.state_file)
     assert prepare_environment(tmp_path) == first
     with socket.create_server(("127.0.0.1", int(first[PORT_VARIABLE]))):
         assert int(prepare_environment(tmp_path)[PORT_VARIABLE]) != int(first[PORT_VARIABLE])
@@ -96,10 +104,16 @@ def test_a_failed_run_includes_the_reason() -> None:
     assert format_summary("Lindgren", failed)[0].endswith("failed: The source answered HTTP 500.")
 
 
+def test_the_publication_is_described() -> None:
+    shown = format_publication("Lindgren", "Demo", {"published": True, "listed": 1200})
+    assert shown == "Lindgren, a vendor, has published 1,200 products. Demo reads them with their stock."
+    assert "not published" in format_publication("Lindgren", "Demo", {"published": False, "listed": 0})
+
+
 def test_example_requests_are_complete() -> None:
-    lines = format_example_requests("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1")
+    lines = format_example_requests("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1", "cat_1")
     commands = [line for line in lines if line.startswith("curl")]
-    assert len(commands) == 6
+    assert len(commands) == 7
     assert all("Bearer svc_live_x" in line and "http://127.0.0.1:8080/v1/" in line for line in commands)
     snippet = format_own_feed_commands("http://127.0.0.1:8080", "svc_live_x")
     assert snippet[0] == "API=http://127.0.0.1:8080 KEY=svc_live_x FILE=my-feed.csv"
