@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand bench-brand bench-publishing bench-licensed-reads
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -97,7 +97,7 @@ soak: install ## Run the long tests.
 fuzz: install ## Test with random files and requests, ten minutes each (SECONDS=600, ARGS).
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand bench-publishing: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## Measure how many labelled headers and measures are read correctly (ARGS=FOLDER).
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -129,5 +129,8 @@ bench-demand: ## Measure how fast signals of demand are counted, and the release
 bench-console: ## Measure the time of console pages, and of a search in 100,000 products.
 bench-console-pages: install ## Measure the time of every console page for a large customer (ARGS=--every).
 	@$(BIN)/python -m benchmarks.console_pages $(ARGS)
+bench-publishing: ## Measure the effect of a publication on other organisations' reads.
+bench-licensed-reads: install ## Compare lists of 50 licensed catalogues with those of one own catalogue.
+	@$(BIN)/python -m benchmarks.licensed_reads $(ARGS)
 bench-brand: ## Measure the filters of the vendor directory (ARGS=1000000: number of profiles).
 bench-audit: ## Measure the cost of the audit log for a change, of an undo and of verification.

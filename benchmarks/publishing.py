@@ -1,0 +1,134 @@
+"""Effect of a publication and of its withdrawal on the response times of other organisations (`make bench-publishing`)."""
+
+import argparse
+import asyncio
+import statistics
+import time
+from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+
+from adapters.postgres.nodes.pool import Pool
+from benchmarks.generated_rows import create_past_partitions, insert_rows
+from benchmarks.ingest import print_figure
+from benchmarks.read import wait_for_port
+from benchmarks.stack import AUDIT_CONTEXT, Stack, running_stack
+from domain.access.usecases import AccessService, KeyRequest
+from domain.jobs.ports import JobStore
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.publishing.model import PublicationKind, PublicationRun, PublicationStatus, create_publication_job
+from domain.publishing.ports import PublicationStore
+from domain.publishing.usecases.licences import LicenceService
+from ports.unit_of_work import UnitOfWork
+
+PORT = 18_993
+_PATHS = ("/v1/products", "/v1/products?q=halden%20walnut", "/v1/products?availability=low_stock", "/v1/offers")
+_READER_OFFERS = 20_000
+_PAUSE = 0.02
+"""Seconds between two requests."""
+
+
+async def _prepare(stack: Stack, rows: int) -> tuple[Tenant, str]:
+    """Create a vendor with `rows` unlisted offers and a reader with its own products; return the vendor and the reader's API key."""
+    today = datetime.now(UTC).date()
+    vendor, reader = await stack.create_organisation("Vendor"), await stack.create_organisation("Reader")
+    async with stack.dependencies[Pool].connect_as_owner() as pooled:
+        connection = pooled.driver_connection
+        # generated IDs contain the day, so those of another day are different
+        for organisation, count, day in ((vendor, rows, today), (reader, _READER_OFFERS, today - timedelta(days=30))):
+            await create_past_partitions(connection, day)
+            await insert_rows(connection, organisation.id, organisation.get_catalogue_id(True), count, day)
+        await connection.execute("UPDATE products SET visibility = 'unlisted'")
+        # the audit log begins after these entries, which have no hashes
+        await connection.execute("DELETE FROM audit_entries")
+        await connection.execute("VACUUM ANALYZE")
+    async with stack.dependencies[UnitOfWork].begin(Tenant(reader.id, True), AUDIT_CONTEXT) as tx:
+        _, secret = await stack.dependencies[AccessService].create_key(tx, KeyRequest("bench"))
+    return Tenant(vendor.id, True), secret
+
+
+async def _execute_run(stack: Stack, tenant: Tenant, kind: PublicationKind) -> PublicationRun:
+    """Execute a publication run of the whole catalogue by the worker; return the run when it has ended."""
+    uow = stack.dependencies[UnitOfWork]
+    async with uow.begin(tenant, AUDIT_CONTEXT) as tx:
+        if kind is PublicationKind.PUBLISH:
+            await LicenceService().publish(tx)
+        run = PublicationRun(
+            id=new_id("pub"),
+            kind=kind,
+            status=PublicationStatus.QUEUED,
+            total=await tx[PublicationStore].count_candidates(kind, None),
+            created_at=tx.now,
+            updated_at=tx.now,
+        )
+        await tx[PublicationStore].add(run)
+        await tx[JobStore].add(create_publication_job(run, tenant))
+    while run.is_open:
+        await asyncio.sleep(0.5)
+        async with uow.begin_reading(tenant) as tx:
+            found = await tx[PublicationStore].get(run.id)
+            assert found is not None
+            run = found
+    return run
+
+
+async def _measure_until(
+    secret: str, work: Coroutine[Any, Any, PublicationRun | None]
+) -> tuple[dict[str, list[float]], Any]:
+    """Request the lists one after the other until the work is done; return the milliseconds by path and the work's result."""
+    task = asyncio.ensure_future(work)
+    times: dict[str, list[float]] = {path: [] for path in _PATHS}
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {secret}"}) as session:
+        while not task.done():
+            for path in _PATHS:
+                started = time.perf_counter()
+                async with session.get(f"http://127.0.0.1:{PORT}{path}") as response:
+                    await response.read()
+                    assert response.status == 200, path
+                times[path].append((time.perf_counter() - started) * 1000)
+                await asyncio.sleep(_PAUSE)
+    return times, await task
+
+
+def _print_times(name: str, times: dict[str, list[float]]) -> None:
+    for path, values in times.items():
+        quantiles = statistics.quantiles(values, n=20)
+        print_figure(
+            f"{name}: {path}", f"median {quantiles[9]:6.2f} ms   p95 {quantiles[18]:6.2f} ms   {len(values)} requests"
+        )
+
+
+async def main(rows: int, idle_seconds: float) -> None:
+    """Measure a reader's lists without other load, during a publication, and during its withdrawal."""
+    async with running_stack(port=PORT) as stack:
+        vendor, secret = await _prepare(stack, rows)
+        processes = [stack.start_process("api"), stack.start_process("worker")]
+        try:
+            await wait_for_port(PORT)
+            await _measure_until(secret, asyncio.sleep(5))
+            _print_times("idle", (await _measure_until(secret, asyncio.sleep(idle_seconds)))[0])
+            for kind in (PublicationKind.PUBLISH, PublicationKind.WITHDRAW):
+                started = time.perf_counter()
+                times, run = await _measure_until(secret, _execute_run(stack, vendor, kind))
+                seconds = time.perf_counter() - started
+                print_figure(
+                    f"{kind} of {run.total:,} products", f"{run.status}   {run.total / seconds:,.0f} products/s"
+                )
+                _print_times(kind, times)
+            _print_times("idle again", (await _measure_until(secret, asyncio.sleep(idle_seconds)))[0])
+        finally:
+            for process in processes:
+                process.terminate()
+                process.wait(20)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000, help="offers; a fifth as many products (default: 100,000)")
+    parser.add_argument(
+        "--idle-seconds", type=float, default=20, help="duration of measurements without a run (default: 20)"
+    )
+    asyncio.run(main(**vars(parser.parse_args())))
