@@ -1,6 +1,5 @@
 """Attacks on the statistics of demand."""
 
-
 import pytest
 
 from adapters.postgres.demand import PostgresDemandUpkeep
@@ -10,9 +9,8 @@ from domain.kernel.ids import new_id
 from tests.contract.test_demand import add_counts
 from tests.support.backend import Backend
 
-pytestmark = pytest.mark.asyncio
 
-
+@pytest.mark.asyncio
 async def test_subjects_of_single_organisations_are_not_loaded(backend: Backend) -> None:
     """A hostile retailer sends millions of different searches; the scheduler must not hold them in memory."""
     retailer = await backend.tenant()
@@ -31,5 +29,3 @@ def test_one_organisation_cannot_suppress_the_statistics_of_others() -> None:
     hostile = CellSummary(organisations=1, amount=2_000, largest=2_000, second=0)
     assert honest.is_releasable
     assert (honest + hostile).is_releasable
-
-
