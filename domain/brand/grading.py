@@ -61,7 +61,7 @@ class Doubt(StrEnum):
 
     RIVAL = "Another organisation claims this profile as well."
     HELD = "Another organisation holds this profile."
-    DECEPTIVE = "The name, a brand or the domain has letters that look like others."
+    DECEPTIVE = "The name, a brand or the domain has letters that may look like others."
     SELF_DECLARED = "The organisation stated the name and the brands itself, and they differ from the domain."
 
 

@@ -74,7 +74,8 @@ def test_texts_that_are_no_domain_of_a_vendor_are_refused(text: str) -> None:
     ("text", "expected"),
     [
         ("fjord.example", False), ("möbel.example", False), ("Łódź Ægir", False), ("家具", False),
-        ("fjоrd.example", True), ("аррӏе", True), ("xn--80ak6aa92e.com", True), ("fjοrd", True),
+        ("Șapte Țări", False), ("café", False), ("ソファ", False),
+        ("fjоrd.example", True), ("аррӏе", True), ("xn--80ak6aa92e.com", True), ("fjοrd", True), ("Fjǃord", True), ("Vıtra", True), ("Ikeạ", True), ("Fj\U0010ffffrd", True), ("木ikea", True),
     ],
 )  # fmt: skip
 def test_letters_that_look_like_others_are_deceptive(text: str, expected: bool) -> None:
