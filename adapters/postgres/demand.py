@@ -7,11 +7,11 @@ from hashlib import blake2b
 from typing import Any
 
 from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import create_row_reader
 from adapters.postgres.session import encode_rows, encode_texts
 from adapters.postgres.stores import (
     CoordinatorStore,
     TenantStore,
-    create_row_reader,
     fetch_all,
     fetch_page,
     load_statements,
