@@ -1,6 +1,5 @@
 """Domains of vendors' websites: normal form, registrable domains, free-mail providers, and deceptive spellings."""
 
-import unicodedata
 from functools import cache
 
 import idna
@@ -69,7 +68,7 @@ def is_deceptive(text: str) -> bool:
 
     A domain may be in ASCII form.
     """
-    name = unicodedata.normalize("NFC", _decode(text))
+    name = _decode(text)
     return not all(map(_is_harmless, name)) or bool(confusables.is_mixed_script(name))
 
 
