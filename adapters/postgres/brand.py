@@ -19,7 +19,7 @@ from adapters.postgres.stores import (
     render_statement,
 )
 from adapters.postgres.table import RowMapping, Table, TableStore
-from domain.brand.model import BrandClaim, ClaimInvitation, ClaimStatus, DirectoryFilter, VendorProfile
+from domain.brand.model import BrandClaim, ClaimInvitation, ClaimStatus, DirectoryFilter, Grade, VendorProfile
 from domain.brand.names import (
     brand_term,
     compute_brand_key,
@@ -27,6 +27,7 @@ from domain.brand.names import (
     list_deletions,
     list_profile_terms,
     list_profile_words,
+    name_term,
     select_similar,
     split_query,
     word_term,
@@ -45,10 +46,11 @@ INVITATIONS = RowMapping(ClaimInvitation)
 CONFLICT_MESSAGES |= {
     "vendor_profiles_slug": "Another request created a profile with this name at the same time. Try again.",
     "vendor_profiles_holder": "The organisation already holds a profile, and can hold only one.",
-    "vendor_profile_terms_brand": "A brand already has another profile, which can be claimed.",
+    "vendor_profile_terms_brand": "A brand, or the name as a brand, already has another profile. Claim that profile, or merge the two.",
 }
 _MAX_COUNT = 1_000
 """Maximum number of profiles that are counted for each term, to find the rarest word of a query."""
+_RIVAL_GRADES = [Grade.STRONG, Grade.CONCLUSIVE]
 _COLUMNS = PROFILES.stored_columns
 SQL = load_statements(
     "brand",
@@ -65,7 +67,7 @@ def list_terms(profile: VendorProfile) -> list[str]:
     """Return the stored search keys of a profile; a merged profile has none."""
     if profile.merged_into is not None:
         return []
-    return list_profile_terms(profile.name, profile.brands, profile.website_domain)
+    return list_profile_terms(profile)
 
 
 def list_word_rows(profile: VendorProfile) -> list[tuple[str, str]]:
@@ -137,9 +139,9 @@ class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
         counts = [count for (count,) in rows]
         return counts.index(min(counts))
 
-    async def find_brand_profiles(self, brands: Collection[str]) -> Mapping[str, str]:
-        key_by_term = {brand_term(brand): compute_brand_key(brand) for brand in brands}
-        rows = await self._fetch_rows("find_brand_profiles", terms=list(key_by_term))
+    async def find_proven_profiles(self, names: Collection[str], *, besides: str) -> Mapping[str, str]:
+        key_by_term = {term(name): compute_brand_key(name) for term in (brand_term, name_term) for name in names}
+        rows = await self._fetch_rows("find_proven_profiles", terms=list(key_by_term), besides=besides)
         return {key_by_term[term]: profile for term, profile in rows}
 
     async def is_slug_taken(self, slug: str) -> bool:
@@ -195,7 +197,9 @@ class PostgresBrandClaimStore(TableStore[BrandClaim], BrandClaimStore):
 
     async def has_rival(self, profile: str) -> bool:
         async with self._session.as_owner():
-            return bool(await self._fetch_rows("has_rival", profile=profile, pending=ClaimStatus.PENDING))
+            return bool(
+                await self._fetch_rows("has_rival", profile=profile, pending=ClaimStatus.PENDING, grades=_RIVAL_GRADES)
+            )
 
     async def list_open(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:
         async with self._session.as_owner():

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import create_row_reader
 from adapters.postgres.session import encode_rows, encode_texts
 from adapters.postgres.stores import (
     CoordinatorStore,
@@ -15,13 +16,15 @@ from adapters.postgres.stores import (
     fetch_page,
     load_statements,
 )
-from domain.demand.cells import Cell, CellSummary, sum_summaries
+from domain.demand.cells import MIN_ORGANISATIONS, Cell, CellSummary, sum_summaries
 from domain.demand.model import DemandDay, SignalCount, SignalType
 from domain.demand.ports import DemandStore, DemandUpkeep, VendorStatsStore
 from domain.demand.statistics import DayAmount, ProductAmounts, QueryAmount, TypeAmount
 from domain.kernel import retention
 
 SQL = load_statements("demand")
+_PAGE_SUBJECTS = 20_000
+"""Maximum number of subjects that are read from a node at once."""
 
 
 def _compute_hash(signal_id: str) -> bytes:
@@ -100,10 +103,24 @@ class PostgresDemandUpkeep(CoordinatorStore, DemandUpkeep):
         return sorted({DemandDay(*row) for row in rows}, key=lambda row: (row.day, row.vendor, row.livemode))
 
     async def summarise_subjects(self, day: DemandDay, kind: SignalType) -> Mapping[str, CellSummary]:
-        summaries: dict[str, CellSummary] = {}
-        for subject, *values in await self._gather_all("summarise_subjects", kind=kind, **_build_day_params(day)):
-            summaries[subject] = summaries.get(subject, CellSummary()) + CellSummary(*values)
-        return summaries
+        found: dict[str, CellSummary] = {}
+        params = _build_day_params(day) | {"kind": kind, "limit": _PAGE_SUBJECTS, "after": ""}
+        while True:
+            summaries: dict[str, CellSummary] = {}
+            bounds = []  # the last subject of each node that may have more
+            for rows in await self._pool.scatter_all(create_row_reader(SQL["summarise_subjects"], **params)):
+                for subject, *values in rows:
+                    summaries[subject] = summaries.get(subject, CellSummary()) + CellSummary(*values)
+                if len(rows) == _PAGE_SUBJECTS:
+                    bounds.append(rows[-1][0])
+            params["after"] = min(bounds, default="")
+            found |= {
+                subject: summary
+                for subject, summary in summaries.items()
+                if summary.organisations >= MIN_ORGANISATIONS and (not bounds or subject <= params["after"])
+            }
+            if not bounds:
+                return found
 
     async def summarise_rest(self, day: DemandDay, kind: SignalType, released: Collection[str]) -> CellSummary:
         params = _build_day_params(day) | {"released": list(released)}

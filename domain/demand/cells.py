@@ -1,4 +1,4 @@
-"""Rule for the release of cells (ADR 107): at least five organisations, none of which dominates.
+"""Rule for the release of cells (ADR 107): at least five organisations, without one that dominates the others.
 
 Cells of a vendor are disjoint, and never change after their release. Every statistic is a sum of released cells, so each
 combination of statistics is a combination of such cells.
@@ -49,9 +49,23 @@ class CellSummary:
 
     @property
     def is_releasable(self) -> bool:
-        """True if the cell has enough organisations and satisfies the p% rule."""
-        others = self.amount - self.largest - self.second
-        return self.organisations >= MIN_ORGANISATIONS and others * DOMINANCE_DIVISOR >= self.largest
+        """True if the cell can be released, at least without its largest organisation."""
+        return self.select_released() is not None
+
+    def select_released(self) -> Self | None:
+        """Return the summary that is released: of all organisations, else of all but the largest one, else None.
+
+        Otherwise one organisation could suppress the statistics of all others. The third largest contribution is
+        unknown, and at most the second largest one.
+        """
+        without_largest = type(self)(self.organisations - 1, self.amount - self.largest, self.second, self.second)
+        return next((one for one in (self, without_largest) if _satisfies_rule(one)), None)
+
+
+def _satisfies_rule(summary: CellSummary) -> bool:
+    """Return whether enough organisations are in the cell, and the p% rule is satisfied."""
+    others = summary.amount - summary.largest - summary.second
+    return summary.organisations >= MIN_ORGANISATIONS and others * DOMINANCE_DIVISOR >= summary.largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +85,9 @@ class Cell:
 
 
 def select_releasable(summaries: Mapping[str, CellSummary]) -> dict[str, CellSummary]:
-    """Return the summaries by subject that may be released as cells; all other subjects belong to the rest."""
-    return {subject: summary for subject, summary in summaries.items() if summary.is_releasable}
+    """Return what is released of each subject that may be released as a cell; all other subjects belong to the rest."""
+    selected = ((subject, summary.select_released()) for subject, summary in summaries.items())
+    return {subject: summary for subject, summary in selected if summary is not None}
 
 
 def sum_summaries(*summaries: CellSummary) -> CellSummary:
@@ -83,8 +98,8 @@ def sum_summaries(*summaries: CellSummary) -> CellSummary:
 def build_cells(kind: SignalType, released: Mapping[str, CellSummary], rest: CellSummary) -> list[Cell]:
     """Return the cells of one type of signals: the released ones and, if it has signals, the rest."""
     cells = [_build_cell(subject, kind, summary) for subject, summary in released.items()]
-    if rest.is_releasable:
-        cells.append(_build_cell("", kind, rest))
+    if released_rest := rest.select_released():
+        cells.append(_build_cell("", kind, released_rest))
     elif rest.organisations:
         cells.append(Cell("", kind, None, 0))
     return cells

@@ -66,7 +66,7 @@ class DemandUpkeep(Protocol):
         ...
 
     async def summarise_subjects(self, day: DemandDay, kind: SignalType) -> Mapping[str, CellSummary]:
-        """Return the contributions of organisations other than the vendor, by subject."""
+        """Return the contributions of organisations other than the vendor to each subject with enough of them for a cell."""
         ...
 
     async def summarise_rest(self, day: DemandDay, kind: SignalType, released: Collection[str]) -> CellSummary:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
+from adapters.postgres import demand
 from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.erasure import PostgresErasure
 from domain.demand.model import NETWORK, PERIODS, DemandDay, SignalCount, SignalType, find_release_bound
@@ -126,6 +127,19 @@ async def test_products_are_paged_and_expired_cells_are_deleted(backend: Backend
         assert await tx[VendorStatsStore].sum_by_day(SignalType.VIEW, date(2026, 1, 1), date(2028, 1, 1)) == []
 
 
+async def test_subjects_are_read_in_pages(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demand, "_PAGE_SUBJECTS", 2)
+    vendor, subjects = await backend.organisation(kind="vendor"), [new_id("prod") for _ in range(5)]
+    for number in range(6):
+        shop = (await backend.organisation()).id
+        await add_counts(backend, shop, *(count_signals(backend, vendor, one, 1) for one in subjects[number == 5 :]))
+    day = DemandDay(vendor.id, True, backend.now().date())
+    found = await PostgresDemandUpkeep(backend.pool).summarise_subjects(day, SignalType.VIEW)
+    assert {subject: one.organisations for subject, one in found.items()} == dict.fromkeys(subjects, 6) | {
+        subjects[0]: 5
+    }
+
+
 class CrashingUpkeep(PostgresDemandUpkeep):
     """Upkeep that crashes after cells were stored and before signals are deleted."""
 
@@ -204,21 +218,29 @@ class DemandHistory:
             await add_counts(self.backend, shop, *signals)
         rests: dict[SignalType, set[Atom]] = defaultdict(set)
         for (kind, subject), atoms in groups.items():
-            if self.is_permitted(atoms):
-                self.cells[today, kind, subject] = atoms
+            if released := self.select_permitted(atoms):
+                self.cells[today, kind, subject] = released
             else:
                 rests[kind] |= atoms
-        self.cells |= {(today, kind, ""): atoms for kind, atoms in rests.items() if self.is_permitted(atoms)}
+        for kind, atoms in rests.items():
+            self.cells[today, kind, ""] = self.select_permitted(atoms)
 
-    def is_permitted(self, atoms: set[Atom]) -> bool:
-        """Return whether five organisations or more are in the cell, and the p% rule with p = 20 holds."""
+    def select_permitted(self, atoms: set[Atom]) -> set[Atom]:
+        """Return the signals of the cell that are released: all, or those of all but the largest organisation, or none.
+
+        Five organisations or more must be in the cell, and the p% rule with p = 20 must hold. Without the largest
+        organisation, the second largest of the others counts as much as the largest of them.
+        """
         amount_by_shop: Counter[str] = Counter()
         for atom in atoms:
             amount_by_shop[atom[0]] += self.amounts[atom]
-        if len(amount_by_shop) < 5:
-            return False
-        largest, _, *others = sorted(amount_by_shop.values(), reverse=True)
-        return sum(others) >= largest / 5
+        shops = [shop for shop, _ in amount_by_shop.most_common()]
+        first, second, *others = [*sorted(amount_by_shop.values(), reverse=True), 0, 0]
+        if len(shops) >= 5 and sum(others) >= first / 5:
+            return atoms
+        if len(shops) >= 6 and sum(others) - second >= second / 5:
+            return {atom for atom in atoms if atom[0] != shops[0]}
+        return set()
 
     def build_form(self, since: date, until: date, kind: str, subject: str | None = None) -> LinearForm:
         """Return the sum of the cells of a period as a linear form; without a subject, of all subjects."""

@@ -9,9 +9,8 @@ from domain.kernel.ids import new_id
 from tests.contract.test_demand import add_counts
 from tests.support.backend import Backend
 
-pytestmark = pytest.mark.asyncio
 
-
+@pytest.mark.asyncio
 async def test_subjects_of_single_organisations_are_not_loaded(backend: Backend) -> None:
     """A hostile retailer sends millions of different searches; the scheduler must not hold them in memory."""
     retailer = await backend.tenant()

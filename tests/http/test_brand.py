@@ -177,12 +177,28 @@ async def test_a_brand_has_one_profile_whatever_its_spelling(brands: Brands) -> 
     assert empty.faults == {("brands.0", "invalid_value")}
 
 
-async def test_concurrent_profiles_of_a_brand_conflict(brands: Brands) -> None:
-    bodies = [
-        client.send_json("PATCH", "/v1/brand", {"brands": [brand]})
-        for client, brand in ((brands.client, "West Elm"), (brands.rival, "WestElm"))
-    ]
-    assert sorted(answer.status for answer in await asyncio.gather(*bodies)) == [200, 409]
+async def test_only_one_of_concurrent_profiles_of_a_brand_is_verified(brands: Brands) -> None:
+    """Unproven profiles reserve no brands; the first one whose claim is approved does."""
+    claims = []
+    for client, brand, domain in (
+        (brands.client, "West Elm", "westelm.example"),
+        (brands.rival, "WestElm", "west-elm.shop"),
+    ):
+        changes = {"name": brand, "brands": [brand], "website_domain": domain}
+        made = await client.send_json("PATCH", "/v1/brand", changes)
+        assert made.status == 200, made.body
+        claims.append((client, await brands.claim(made.json()["id"], "dns_txt", client=client)))
+        brands.publish_record(claims[-1][1])
+    await asyncio.gather(*(brands.post(client, f"claims/{claim['id']}/check") for client, claim in claims))
+    statuses = {
+        (await client.get(f"/v1/brand/claims/{claim['id']}")).json()["status"]: claim for client, claim in claims
+    }
+    assert statuses.keys() == {"approved", "pending"}
+    second = next((client, claim) for client, claim in claims if claim is statuses["pending"])
+    assert "Another profile" in (await brands.check(second[1], second[0]))["decision"]["reason"]
+    tenant = brands.get_tenant("Vendor" if second[0] is brands.client else "Rival")
+    with pytest.raises(Conflict, match="brand"):
+        await brands.decide("approve", second[1]["id"], tenant)
 
 
 @pytest.mark.parametrize("domain", ["co.uk", "myshopify.com", "localhost", "https://fjord.example", "192.0.2.1"])
@@ -359,9 +375,11 @@ async def test_rival_claims_are_reviewed(brands: Brands) -> None:
     profile = await brands.create_profile()
     mine, theirs = (
         await brands.claim(profile, "dns_txt"),
-        await brands.claim(profile, "document", client=brands.rival, document="Trade mark 1"),
+        await brands.claim(profile, "site_tag", client=brands.rival),
     )
     brands.publish_record(mine)
+    brands.publish_tag(theirs)
+    await brands.check(theirs, brands.rival)
     checked = await brands.check(mine)
     assert (checked["status"], checked["decision"]["outcome"]) == ("pending", "review")
     assert "Another organisation claims" in checked["decision"]["reason"]
@@ -383,8 +401,9 @@ async def test_concurrent_rivals_are_never_both_approved(brands: Brands) -> None
     values = [claim["evidence"][0]["challenge"]["value"] for claim in claims]
     brands.application.name_records.put(RECORD_NAME, "TXT", *values)
     checked = await asyncio.gather(brands.check(claims[0]), brands.check(claims[1], brands.rival))
-    assert [claim["status"] for claim in checked] == ["pending", "pending"]
-    assert not (await brands.read_profile(profile))["verified"]
+    assert sorted(claim["status"] for claim in checked) == ["approved", "pending"]
+    [pending] = [claim for claim in checked if claim["status"] == "pending"]
+    assert "holds this profile" in pending["decision"]["reason"]
 
 
 async def test_one_claim_is_pending_for_each_profile(brands: Brands) -> None:

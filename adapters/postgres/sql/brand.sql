@@ -10,8 +10,9 @@ FOR UPDATE --? lock
 -- is_slug_taken --
 SELECT true FROM vendor_profiles WHERE livemode = %(livemode)s AND slug = %(slug)s
 
--- find_brand_profiles --
-SELECT term, profile FROM vendor_profile_terms WHERE livemode = %(livemode)s AND term = ANY(%(terms)s)
+-- find_proven_profiles --
+SELECT term, profile FROM vendor_profile_terms
+WHERE livemode = %(livemode)s AND term = ANY(%(terms)s) AND profile <> %(besides)s
 
 -- list_profiles --
 SELECT {profile} FROM vendor_profiles
@@ -97,7 +98,8 @@ DELETE FROM vendor_profile_terms WHERE livemode = %(livemode)s AND term = ANY(%(
 
 -- has_rival --
 SELECT true FROM brand_claims
-WHERE livemode = %(livemode)s AND profile = %(profile)s AND org <> %(org)s AND status = %(pending)s LIMIT 1
+WHERE livemode = %(livemode)s AND profile = %(profile)s AND org <> %(org)s AND status = %(pending)s
+    AND EXISTS (SELECT FROM jsonb_array_elements(evidence) AS item WHERE item ->> 'grade' = ANY(%(grades)s)) LIMIT 1
 
 -- list_open --
 SELECT {claim} FROM brand_claims

@@ -67,13 +67,14 @@ GROUP BY query ORDER BY amount DESC, query LIMIT %(limit)s
 SELECT DISTINCT vendor, livemode, (hour AT TIME ZONE 'UTC')::date FROM here.demand_hours AS h WHERE hour < %(before)s
 
 -- summarise_subjects --
+-- The first subjects after `after`; all subjects could be too many for the memory of the scheduler.
 SELECT subject, count(*), sum(amount)::bigint, max(amount)::bigint, coalesce((array_agg(amount ORDER BY amount DESC))[2], 0)::bigint
 FROM (
     SELECT h.subject, h.org, sum(h.amount) AS amount FROM here.demand_hours AS h
     WHERE h.hour >= %(start)s AND h.hour < %(end)s AND h.vendor = %(vendor)s AND h.livemode = %(livemode)s AND h.type = %(kind)s
-        AND h.org <> h.vendor
+        AND h.org <> h.vendor AND h.subject > %(after)s
     GROUP BY h.subject, h.org
-) AS contributions GROUP BY subject
+) AS contributions GROUP BY subject ORDER BY subject LIMIT %(limit)s
 
 -- summarise_rest --
 SELECT count(*), coalesce(sum(amount), 0)::bigint, coalesce(max(amount), 0)::bigint,

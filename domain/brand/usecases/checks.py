@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from domain.brand.domains import find_registrable_domain
@@ -24,14 +25,20 @@ from ports.unit_of_work import UnitOfWork
 
 LOOKUP_SECONDS = 5.0
 """Time limit of a DNS look-up."""
+MAX_LOOKUP_WAIT = 15.0
+"""Time limit of a DNS look-up including the wait for a thread."""
 PAGE_SECONDS = 10.0
 """Time limit of a request for a page."""
+PAGE_WITH_REDIRECTS_SECONDS = 20.0
+"""Time limit of all requests for a page that redirects."""
 MAX_PAGE_BYTES = 1 << 20
 MAX_REDIRECTS = 3
 MAX_CLAIMS_PER_RUN = 100
 """Maximum number of claims checked in one run of the task."""
 _MAX_MANAGER_PAGES = 10
 _LOG = logging.getLogger("joinery.brand")
+_LOOKUP_THREADS = ThreadPoolExecutor(16, thread_name_prefix="claim-records")
+"""Threads of their own: vendors choose the name servers, which may be slow on purpose and must not delay other work."""
 _RECHECK = AuditContext(Actor("service", "scheduler"), "brand.recheck_claim")
 
 
@@ -110,17 +117,23 @@ class ClaimChecker:
         faults: dict[str, str] = {}
         for url in [one.url for one in challenges if one.url is not None]:
             try:
-                tags[url] = await self._read_tag(url)
+                async with asyncio.timeout(PAGE_WITH_REDIRECTS_SECONDS):
+                    tags[url] = await self._read_tag(url)
             except Unreachable as error:
                 tags[url], faults[url] = None, str(error)
+            except TimeoutError:
+                tags[url], faults[url] = None, "The server did not respond in time."
         managers = frozenset(addresses[member.user] for member in members if member.user in addresses)
         return Observations(records, tags, faults, managers, addresses.get(user) if user else None)
 
     async def _look_up(self, name: str) -> frozenset[str] | None:
         """Return the TXT records of a name, or None if DNS does not respond."""
         try:
-            found = await asyncio.to_thread(self.dns.look_up, name, "TXT", LOOKUP_SECONDS)
-        except DnsUnavailable:
+            async with asyncio.timeout(MAX_LOOKUP_WAIT):
+                found = await asyncio.get_running_loop().run_in_executor(
+                    _LOOKUP_THREADS, self.dns.look_up, name, "TXT", LOOKUP_SECONDS
+                )
+        except (DnsUnavailable, TimeoutError):
             return None
         return frozenset(record.value.decode("utf-8", "replace").strip().strip('"') for record in found)
 

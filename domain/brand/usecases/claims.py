@@ -136,6 +136,8 @@ class ClaimService(ResourceService[BrandClaim]):
         strength, doubts = measure_strength(evidence), list_profile_doubts(profile, tx.tenant.org)
         if await tx[BrandClaimStore].has_rival(profile.id):
             doubts.insert(0, Doubt.RIVAL)
+        if not profile.is_gathered and await self._is_taken(tx, profile):
+            doubts.append(Doubt.TAKEN)
         ruling = rule(strength, doubts, is_expired=tx.now >= claim.created_at + UNPROVEN_LIFETIME)
         if ruling is Ruling.APPROVE:
             return await self._approve(tx, claim, checked, profile, RULES, f"The evidence is {strength}.")
@@ -226,6 +228,12 @@ class ClaimService(ResourceService[BrandClaim]):
             changed = await self._save_profile(tx, profile, with_changes(profile, tx.now, **changes))
             await self._append_event(tx, "catalogue.unverified", catalogue, changed, id)
         return after
+
+    @staticmethod
+    async def _is_taken(tx: Tx, profile: VendorProfile) -> bool:
+        """Return whether another proven profile has the profile's name or one of its brands."""
+        names = (profile.name, *profile.brands)
+        return bool(await tx[VendorProfileStore].find_proven_profiles(names, besides=profile.id))
 
     async def _lock(self, tx: Tx, id: str) -> tuple[BrandClaim, VendorProfile | None]:
         """Lock the claim's profile, then the claim. Raises NotFound."""

@@ -58,7 +58,7 @@ class ProfileService(ResourceService[VendorProfile]):
     async def update_own(self, tx: Tx, changes: Mapping[str, Any]) -> VendorProfile:
         """Change the organisation's own profile, or create it; return the profile.
 
-        Raises PermissionDenied for a retailer, Conflict for a verified profile or a brand that has another profile.
+        Raises PermissionDenied for a retailer, Conflict for a verified profile or a brand that has another proven profile.
         """
         organisation = await tx[OrgStore].get_organisation()
         refuse_retailer(organisation)
@@ -143,9 +143,10 @@ class ProfileService(ResourceService[VendorProfile]):
         return changes | {"is_gathered": False} if changes else changes
 
     async def _validate(self, tx: Tx, row: VendorProfile, names: Collection[str]) -> VendorProfile:
-        """Validate name, brands and domain. Raises InvalidRequest, and Conflict if a brand has another profile."""
+        """Validate name, brands and domain. Raises InvalidRequest, and Conflict if a brand has another proven profile."""
         if row.holder is not None:
             _refuse_unchangeable(tx, row)
+            row = replace(row, is_gathered=False)  # what the holder changes is no longer the operator's statement
         if "name" in names:
             row = replace(row, name=validate_name(row.name))
         if "website_domain" in names and row.website_domain is not None:
@@ -156,9 +157,9 @@ class ProfileService(ResourceService[VendorProfile]):
         return row
 
     async def _refuse_taken_brands(self, tx: Tx, row: VendorProfile) -> None:
-        holders = await tx[VendorProfileStore].find_brand_profiles(row.brands)
+        holders = await tx[VendorProfileStore].find_proven_profiles(row.brands, besides=row.id)
         for place, brand in enumerate(row.brands):
-            if (other := holders.get(compute_brand_key(brand), row.id)) != row.id:
+            if other := holders.get(compute_brand_key(brand)):
                 raise Conflict.for_field(
                     f"brands.{place}",
                     "invalid_value",

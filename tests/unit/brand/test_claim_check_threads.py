@@ -23,7 +23,7 @@ async def test_slow_name_servers_do_not_occupy_the_threads_of_other_work() -> No
             return ()
 
     unused = sentinel.unused
-    checker = ClaimChecker(unused, unused, unused, SlowResolver(), unused, unused, unused, unused)  # type: ignore[arg-type]
+    checker = ClaimChecker(unused, unused, unused, SlowResolver(), unused, unused, unused, unused)
     checks = [asyncio.ensure_future(checker._look_up("_joinery.slow.example")) for _ in range(CHECKS)]
     try:
         await asyncio.sleep(0)

@@ -1,5 +1,7 @@
 """Keys of brands and words, slugs, and normalised domains."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +11,13 @@ from domain.brand.names import (
     build_slug,
     compute_brand_key,
     list_deletions,
+    list_profile_terms,
     list_profile_words,
     select_similar,
     split_query,
 )
 from domain.kernel.errors import InvalidRequest
+from tests.unit.brand.test_grading import build_profile
 
 
 @pytest.mark.parametrize("spelling", ["West Elm", "WestElm", "west  elm", "WEST-ELM Ltd", "Wést Elm"])
@@ -25,6 +29,21 @@ def test_brands_without_letters_have_no_key() -> None:
     assert compute_brand_key("—!") == ""
     assert compute_brand_key("Ltd") == "ltd"
     assert compute_brand_key("Fjord Home") != compute_brand_key("Fjord")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reserved"),
+    [
+        ({}, {"b:fjord", "n:fjordfurniture"}),
+        ({"is_gathered": False}, set()),
+        ({"is_gathered": False, "verified": True}, {"b:fjord", "b:fjordfurniture"}),
+        ({"name": "—"}, {"b:fjord"}),
+    ],
+)
+def test_only_proven_profiles_reserve_brands(changes: dict[str, Any], reserved: set[str]) -> None:
+    terms = list_profile_terms(build_profile(**changes))
+    assert {term for term in terms if term[0] in "bn"} == reserved
+    assert "d:fjord.example" in terms
 
 
 @pytest.mark.parametrize(
@@ -74,7 +93,8 @@ def test_texts_that_are_no_domain_of_a_vendor_are_refused(text: str) -> None:
     ("text", "expected"),
     [
         ("fjord.example", False), ("möbel.example", False), ("Łódź Ægir", False), ("家具", False),
-        ("fjоrd.example", True), ("аррӏе", True), ("xn--80ak6aa92e.com", True), ("fjοrd", True),
+        ("Șapte Țări", False), ("café", False), ("ソファ", False),
+        ("fjоrd.example", True), ("аррӏе", True), ("xn--80ak6aa92e.com", True), ("fjοrd", True), ("Fjǃord", True), ("Vıtra", True), ("Ikeạ", True), ("Fj\U0010ffffrd", True), ("木ikea", True),
     ],
 )  # fmt: skip
 def test_letters_that_look_like_others_are_deceptive(text: str, expected: bool) -> None:

@@ -26,10 +26,17 @@ def test_summaries_of_different_nodes_are_added() -> None:
         ((16, 1, 1, 1, 1), False),
         ((100, 100, 1, 1, 1), False),
         ((100, 100, 10, 5, 5), True),
+        ((100, 100, 100, 1, 1, 1), True),
+        ((900, 100, 100, 1, 1, 1), False),
     ],
 )
 def test_a_cell_has_five_organisations_of_which_none_dominates(amounts: tuple[int, ...], is_releasable: bool) -> None:
     assert summarise(*amounts).is_releasable == is_releasable
+
+
+def test_a_dominant_organisation_is_left_out() -> None:
+    assert select_releasable({"a": summarise(900, 2, 2, 2, 2, 2)}) == {"a": CellSummary(5, 10, largest=2, second=2)}
+    assert build_cells(SignalType.VIEW, {}, summarise(900, 2, 2, 2, 2, 2)) == [Cell("", SignalType.VIEW, 10, 5)]
 
 
 def test_the_rest_is_released_like_a_cell_or_left_out() -> None:
