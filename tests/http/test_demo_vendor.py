@@ -7,7 +7,7 @@ import pytest
 
 from domain.kernel.tenancy import Tenant
 from domain.people.ports import People
-from domain.publishing.usecases.licensing import LicenceService
+from domain.publishing.usecases.licences import LicenceService
 from entrypoints.demo.vendor import prepare_publication
 from entrypoints.provisioning import add_organisation_member, create_organisation
 from ports.unit_of_work import UnitOfWork
