@@ -15,7 +15,6 @@ from domain.changes.usecases.log_tailer import LogTailer
 from domain.jobs.ports import JobDispatcher
 from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.tenancy import Tenant
-from domain.matching.index import MATCHING_LANE
 from domain.orgs.ports import OrgRegistry
 from domain.webhooks.ports import DeliveryDatabases, PostResult, Sender
 from domain.webhooks.usecases.deliverer import DeliveryCoordinator
@@ -90,12 +89,12 @@ class Cluster:
         return ClusterTenant(tenant, client, made.json()["id"])
 
     async def run_due_jobs(self) -> int:
-        """Run the due runs as workers do and return the number of lanes."""
+        """Execute the due runs as workers do and return the number of lanes with runs."""
         container = self.application.dependencies
         handlers = {"runs.execute": create_run_handler(container)}
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         due = await container[JobDispatcher].dispatch_due_lanes(100)
-        lanes = [lane for lane in due if "media:" not in lane and not lane.endswith(f"/{MATCHING_LANE}")]
+        lanes = [lane for lane in due if "/source:" in lane]
         async with asyncio.timeout(60):
             await asyncio.gather(*(drain.process_lane(lane) for lane in lanes))
         return len(lanes)
