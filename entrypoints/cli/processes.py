@@ -163,7 +163,7 @@ async def up(
         data_dir: Directory of all data (default: $JOINERY_DATA_DIR or ./.joinery).
         port: Port of the API (default: $JOINERY_PORT or 8080).
         operators_port: Port of the operators' page (default: the port after the API's).
-        demo: Add an organisation with two vendors' feeds, and an API key.
+        demo: Add a retailer with two vendors' feeds and an API key, and a vendor that publishes its catalogue.
     """
     from entrypoints.up.supervisor import UpOptions, get_default_data_dir, run_up  # noqa: PLC0415
 
