@@ -3,14 +3,17 @@
 import argparse
 import asyncio
 import statistics
+import tempfile
 import time
 from collections.abc import Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from adapters.postgres.nodes.pool import Pool
+from benchmarks import vendor_files
 from benchmarks.generated_rows import create_past_partitions, insert_rows
 from benchmarks.ingest import print_figure
 from benchmarks.read import wait_for_port
@@ -31,19 +34,25 @@ _PAUSE = 0.02
 """Seconds between two requests."""
 
 
-async def _prepare(stack: Stack, rows: int) -> tuple[Tenant, str]:
-    """Create a vendor with `rows` unlisted offers and a reader with its own products; return the vendor and the reader's API key."""
+async def _prepare(stack: Stack, products: int) -> tuple[Tenant, str]:
+    """Create a vendor with `products` unlisted products and a reader with other ones; return the vendor and the reader's API key."""
     today = datetime.now(UTC).date()
     vendor, reader = await stack.create_organisation("Vendor"), await stack.create_organisation("Reader")
+    source = await stack.create_source(vendor)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "catalogue.csv"
+        vendor_files.write_catalogue(path, products, variants=2)
+        worker = stack.start_process("worker")
+        run = await stack.import_file(Tenant(vendor.id, True), source, path)
+        worker.terminate()
+        worker.wait(20)
+        assert run.status == "succeeded", run.error
     async with stack.dependencies[Pool].connect_as_owner() as pooled:
         connection = pooled.driver_connection
-        # generated IDs contain the day, so those of another day are different
-        for organisation, count, day in ((vendor, rows, today), (reader, _READER_OFFERS, today - timedelta(days=30))):
-            await create_past_partitions(connection, day)
-            await insert_rows(connection, organisation.id, organisation.get_catalogue_id(True), count, day)
-        await connection.execute("UPDATE products SET visibility = 'unlisted'")
-        # the audit log begins after these entries, which have no hashes
-        await connection.execute("DELETE FROM audit_entries")
+        await create_past_partitions(connection, today)
+        await insert_rows(connection, reader.id, reader.get_catalogue_id(True), _READER_OFFERS, today)
+        # the reader's audit log begins after the inserted entries, which have no hashes
+        await connection.execute(f"DELETE FROM audit_entries WHERE org = '{reader.id}'".encode())
         await connection.execute("VACUUM ANALYZE")
     async with stack.dependencies[UnitOfWork].begin(Tenant(reader.id, True), AUDIT_CONTEXT) as tx:
         _, secret = await stack.dependencies[AccessService].create_key(tx, KeyRequest("bench"))
@@ -101,10 +110,10 @@ def _print_times(name: str, times: dict[str, list[float]]) -> None:
         )
 
 
-async def main(rows: int, idle_seconds: float) -> None:
+async def main(products: int, idle_seconds: float) -> None:
     """Measure a reader's lists without other load, during a publication, and during its withdrawal."""
     async with running_stack(port=PORT) as stack:
-        vendor, secret = await _prepare(stack, rows)
+        vendor, secret = await _prepare(stack, products)
         processes = [stack.start_process("api"), stack.start_process("worker")]
         try:
             await wait_for_port(PORT)
@@ -127,7 +136,7 @@ async def main(rows: int, idle_seconds: float) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000, help="offers; a fifth as many products (default: 100,000)")
+    parser.add_argument("--products", type=int, default=20_000, help="published products (default: 20,000)")
     parser.add_argument(
         "--idle-seconds", type=float, default=20, help="duration of measurements without a run (default: 20)"
     )
