@@ -23,6 +23,10 @@ async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     if request.node.get_closest_marker("settable_clock") is None:
         async with postgres_backend("embedded" if request.param == "postgres" else request.param) as made:
             yield made
+            async with (
+                made.pool.connect_as_owner() as pooled
+            ):  # other tests of the database read no catalogue of this one
+                await pooled.driver_connection.execute("DELETE FROM licences")
     elif request.param == "postgres":
         async with settable_backend() as made:
             yield made

@@ -209,7 +209,7 @@ async def test_the_console_shows_demand_to_vendors(application: ApplicationHarne
 async def test_the_console_of_retailers_has_no_demand_page(application: ApplicationHarness) -> None:
     await create_vendor(application)
     retailer, vendor = await application.open_browser(), await application.open_browser("Oak Mill")
-    assert (await retailer.get("/console/demand")).status == 404
+    assert (await retailer.get("/console/demand")).status == 403
     assert "/console/demand" not in (await retailer.get("/console/catalogue")).text
     assert "/console/demand" in (await vendor.get("/console/catalogue")).text
     billing = await application.open_browser("Oak Mill", "billing")

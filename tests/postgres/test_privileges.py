@@ -30,6 +30,8 @@ EXPECTED = {
     "agreements": "S",
     "api_keys": "S",
     "audit_entries": "SI",
+    "catalogue_assessments": "SIU",
+    "publication_runs": "SIUD",
     "audit_chains": "SIU(last)U(hash)",
     "audit_kept": "SIU(sealed)",
     "event_log_terms": "SI",

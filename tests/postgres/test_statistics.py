@@ -65,7 +65,12 @@ async def test_plans_assume_the_largest_organisation() -> None:
         )
         found = dict(await cursor.fetchall())
         published = {name for name in found if name.startswith("published_")}
-        assert {name for name, options in found.items() if not options} == {"api_keys", "licences", *published}
+        assert {name for name, options in found.items() if not options} == {
+            "api_keys",
+            "brand_claims",
+            "licences",
+            *published,
+        }
         assert any(name.startswith("events_2") for name in found)
         await _add_offers(owner, "any", 300)
         await owner.execute("ANALYZE offers")
