@@ -64,7 +64,7 @@ async def _execute_run(stack: Stack, tenant: Tenant, kind: PublicationKind) -> P
     uow = stack.dependencies[UnitOfWork]
     async with uow.begin(tenant, AUDIT_CONTEXT) as tx:
         if kind is PublicationKind.PUBLISH:
-            await LicenceService().publish(tx)
+            await LicenceService().grant_to_everyone(tx)
         run = PublicationRun(
             id=new_id("pub"),
             kind=kind,

@@ -6,7 +6,6 @@ from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
-from domain.brand.model import VENDOR
 from domain.brand.usecases.profiles import ProfileService
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -55,7 +54,7 @@ async def create_organisation(dependencies: Dependencies, name: str, kind: str, 
         new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), dependencies[Clock].now()
     )
     await dependencies[OrgRegistry].create(organisation)
-    if organisation.kind == VENDOR:
+    if organisation.is_vendor:
         for livemode in (True, False):
             async with begin_operator_change(dependencies, organisation, "brand.create", livemode=livemode) as tx:
                 await dependencies[ProfileService].create_own(tx, organisation, {})

@@ -6,6 +6,8 @@ import msgspec
 
 from adapters.api_json.products import VISIBILITY
 from adapters.api_json.resource import Body, JsonResource, create_decoder
+from domain.agreements.model import AgreementStanding
+from domain.catalogue.licences import FIELD_GROUPS
 from domain.catalogue.model import Visibility
 from domain.kernel.resource import Field, computed, optional
 from domain.kernel.schema import (
@@ -137,7 +139,7 @@ VENDOR_CATALOGUE = JsonResource[VendorCatalogue](
         "completeness": optional(
             Field(_CATALOGUE_COMPLETENESS, lambda catalogue, _: _render_completeness(catalogue), rendered=True)
         ),
-        "agreement": with_title("agreement_standing", enum("accepted", "grace", "required", "unpublished")),
+        "agreement": with_title("agreement_standing", enum(*AgreementStanding)),
         "verified": boolean(description="Whether the vendor profile is verified."),
         "last_run": optional(
             Field(
@@ -170,6 +172,7 @@ VISIBILITY_REQUEST: Final = Body(
     ),
     lambda value: msgspec.convert(value, VisibilityRequest),
 )
+_FIELD_GROUPS = array(with_title("field_group", enum(*FIELD_GROUPS)))
 PUBLICATION_PREVIEW: Final[Schema] = response_object(
     None,
     {
@@ -178,13 +181,13 @@ PUBLICATION_PREVIEW: Final[Schema] = response_object(
             12, minimum=0, description="Products that stay unlisted because of the licence basis of a source."
         ),
         "visible_to": text("every organisation", max_length=100),
-        "field_groups": array(with_title("field_group", enum("base", "stock", "retail", "trade"))),
+        "field_groups": _FIELD_GROUPS,
         "licences": array(
             response_object(
                 None,
                 {
                     "holder": id_schema("org"),
-                    "field_groups": array(with_title("field_group", enum("base", "stock", "retail", "trade"))),
+                    "field_groups": _FIELD_GROUPS,
                 },
             ),
             description="Licences of single organisations.",

@@ -201,9 +201,9 @@ class PostgresBrandClaimStore(TableStore[BrandClaim], BrandClaimStore):
                 await self._fetch_rows("has_rival", profile=profile, pending=ClaimStatus.PENDING, grades=_RIVAL_GRADES)
             )
 
-    async def list_open(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:
+    async def lock_claims(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:
         async with self._session.as_owner():
-            return await self._fetch_all(CLAIMS.build_from_row, "list_open", profile=profile, status=status)
+            return await self._fetch_all(CLAIMS.build_from_row, "lock_claims", profile=profile, status=status)
 
 
 class PostgresClaimInvitationStore(ReferenceTableStore, ClaimInvitationStore):

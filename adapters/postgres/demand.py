@@ -38,8 +38,8 @@ class PostgresDemandStore(TenantStore, DemandStore):
     find_own_products = fetch_all(str)
     find_own_variants = fetch_all(str)
 
-    async def find_catalogues(self, product_ids: Collection[str]) -> Mapping[str, str | None]:
-        return dict(await self._fetch_rows("find_catalogues", product_ids=list(product_ids)))
+    async def find_publishers(self, product_ids: Collection[str]) -> Mapping[str, str | None]:
+        return dict(await self._fetch_rows("find_publishers", product_ids=list(product_ids)))
 
     async def add_signal_ids(self, signal_ids: Collection[str]) -> Collection[str]:
         id_by_hash = {_compute_hash(id): id for id in signal_ids}

@@ -93,10 +93,8 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
 
     async def write_documents(self, products: Sequence[str], views: Collection[str]) -> None:
         catalogue = await self._fetch_scalar("get_catalogue", id=products[0])
-        rows, hide = (
-            await self._fetch_rows("list_documents", ids=encode_texts(products)),
-            self._rendering.hide_offer_fields,
-        )
+        rows = await self._fetch_rows("list_documents", ids=encode_texts(products))
+        hide = self._rendering.hide_offer_fields
 
         def render() -> dict[str, list[Any]]:
             documents = [

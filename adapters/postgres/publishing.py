@@ -61,7 +61,7 @@ class PostgresLicenceStore(ReferenceTableStore, LicenceStore):
     list_licences = fetch_all(_build_licence)
     save_licence = execute_count(values=_build_licence_params)
     delete_licence = execute_one()
-    use_view = execute_count()
+    set_view = execute_count()
 
 
 class PostgresPublicationStore(TableStore[PublicationRun], PublicationStore):

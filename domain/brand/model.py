@@ -22,8 +22,6 @@ from domain.kernel.schema import (
     with_title,
 )
 
-VENDOR = "vendor"
-"""Kind of the organisations that have a profile (`Organisation.kind`)."""
 MAX_BRANDS = 50
 INVITATION_PREFIX = "svc_claim_"
 """Prefix of invitation codes."""

@@ -56,8 +56,8 @@ class BrandClaimStore(Store[BrandClaim], Protocol):
         """Return whether another organisation has a pending claim to the profile with strong or conclusive evidence."""
         ...
 
-    async def list_open(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:
-        """Return the tenant's claims to the profile with the status, locked until the transaction ends."""
+    async def lock_claims(self, profile: str, status: ClaimStatus) -> Sequence[BrandClaim]:
+        """Lock and return the tenant's claims to the profile that have this status."""
         ...
 
 

@@ -52,14 +52,14 @@ class PublicationState:
 
 
 def mark_published(events: Iterable[Event], states: Mapping[str, PublicationState]) -> None:
-    """Mark the events that other organisations may read: changes of products that they could read before, and still can.
+    """Mark the events that other organisations may read.
 
-    A product that becomes visible is announced with all fields instead, and one that leaves without any. Of products that were
-    merged into a visible one, the merge is published.
+    These are changes of products that were readable before the transaction and still are, and merges of products that were
+    readable before. `refresh_copies` creates other events for products that become readable or stop being so.
 
     Args:
         events: The events of a transaction.
-        states: The states of their products, after the changes but with the copies of before.
+        states: The states of their products after the changes; `has_copy` and `has_reference` describe the copies before them.
     """
     for event in events:
         is_merge = event.type in ("product.merged", "variant.merged")

@@ -21,8 +21,8 @@ class DemandStore(Protocol):
         """Return those of the variants that are in the organisation's own catalogue."""
         ...
 
-    async def find_catalogues(self, product_ids: Collection[str]) -> Mapping[str, str | None]:
-        """Return the organisation that published each of the products that are published; None for this organisation itself."""
+    async def find_publishers(self, product_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Map each published product to the organisation that published it, or to None if that is this organisation."""
         ...
 
     async def add_signal_ids(self, signal_ids: Collection[str]) -> Collection[str]:

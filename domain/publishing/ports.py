@@ -90,6 +90,6 @@ class LicenceStore(Protocol):
         """Delete a licence; return whether it existed."""
         ...
 
-    async def use_view(self, view: str, groups: Sequence[str]) -> None:
-        """Let the holders of licences with exactly these field groups read the documents of a view."""
+    async def set_view(self, view: str, groups: Sequence[str]) -> None:
+        """Set the document view of all licences that have exactly these field groups."""
         ...

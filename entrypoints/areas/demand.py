@@ -30,7 +30,7 @@ def validate_signals(values: Sequence[Any]) -> tuple[list[DemandSignal], list[Si
 
 async def record_signals(context: WriteContext[DemandService]) -> Reply:
     """Count signals, and return the receipt."""
-    is_vendor = context.principal.organisation.kind == "vendor"
+    is_vendor = context.principal.organisation.is_vendor
     receipt = await context.service.record(context.tx, *validate_signals(context.command), is_vendor=is_vendor)
     return context.build_resource_reply(wire.RECEIPT, receipt)
 

@@ -13,7 +13,7 @@ from domain.publishing.model import (
     WRITE_VIEW,
     VariantFilter,
 )
-from domain.publishing.usecases.execution import CatalogueAssessment, PublicationExecution, SourceRefresh, ViewWriter
+from domain.publishing.usecases.execution import CatalogueAssessor, PublicationExecutor, SourceRefresher, ViewWriter
 from domain.publishing.usecases.service import PublishingService
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import (
@@ -71,7 +71,7 @@ async def set_visibility(context: PublishingWriteContext) -> Reply:
 
 
 def _create_execution(uow: UnitOfWork) -> Handler:
-    return PublicationExecution(uow)
+    return PublicationExecutor(uow)
 
 
 def _create_view_writer(uow: UnitOfWork) -> Handler:
@@ -79,11 +79,11 @@ def _create_view_writer(uow: UnitOfWork) -> Handler:
 
 
 def _create_source_refresh(uow: UnitOfWork) -> Handler:
-    return SourceRefresh(uow)
+    return SourceRefresher(uow)
 
 
 def _create_assessment(uow: UnitOfWork) -> Handler:
-    return CatalogueAssessment(uow)
+    return CatalogueAssessor(uow)
 
 
 RUNS = Collection("publishing", wire.PUBLICATION_RUN, "catalogue", noun="run")

@@ -1,6 +1,6 @@
 """Directory of all vendors: GET /v1/vendor-profiles and GET /v1/vendor-profiles/{id}."""
 
-from typing import Any, Final
+from typing import Final
 
 from adapters.api_json import brand as wire
 from domain.brand.model import DirectoryFilter, ProfileStatus
@@ -27,10 +27,6 @@ _FILTERS: Final[dict[str, Schema]] = {
 }
 
 
-def _create_filter(**query: Any) -> DirectoryFilter:
-    return DirectoryFilter(**query)
-
-
 PROFILES = Collection("vendor_directory", wire.PROFILE, "products")
 
 AREA = Area(
@@ -43,7 +39,7 @@ AREA = Area(
             "List vendor profiles",
             "Returns the profiles of all vendors that match the filters, newest first.",
             ProfileService.search,
-            create_filter=_create_filter,
+            create_filter=DirectoryFilter,
             query=_FILTERS,
             no_dataset_reason="The directory is the same for all organisations; claims and events of an organisation are exported.",
         ),

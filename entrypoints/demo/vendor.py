@@ -4,7 +4,7 @@ from domain.agreements.model import AgreementKind, NewAcceptance
 from domain.agreements.ports import AgreementRegistry, AgreementStore
 from domain.agreements.usecases.publication import AgreementPublisher
 from domain.agreements.usecases.service import AgreementService
-from domain.brand.grading import Observations
+from domain.brand.grades import Observations
 from domain.brand.model import ClaimRequest, ClaimStatus, EvidenceInput, EvidenceKind
 from domain.brand.ports import BrandClaimStore, VendorProfileStore
 from domain.brand.usecases.claims import ClaimService
@@ -52,7 +52,7 @@ async def _verify_profile(dependencies: Dependencies, vendor: Organisation, owne
         if own is not None and own.verified:
             return
         profile = await dependencies[ProfileService].update_own(tx, {"brands": [vendor.name]})
-        pending = await tx[BrandClaimStore].list_open(profile.id, ClaimStatus.PENDING)
+        pending = await tx[BrandClaimStore].lock_claims(profile.id, ClaimStatus.PENDING)
         if not pending:
             _, code = await dependencies[ClaimInvitations].create(tx, profile.id, owner.email, _INVITATION_DAYS)
             evidence = [EvidenceInput(EvidenceKind.INVITATION, code)]

@@ -14,7 +14,7 @@ from domain.events.model import Event
 from domain.jobs.ports import JobStore
 from domain.publishing.model import create_view_job
 from domain.publishing.usecases import execution
-from domain.publishing.usecases.execution import PublicationExecution, SourceRefresh
+from domain.publishing.usecases.execution import PublicationExecutor, SourceRefresher
 from domain.publishing.usecases.service import PublishingService
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
@@ -74,7 +74,7 @@ def _find_values(events: list[Event]) -> str:
 async def test_a_basis_that_changes_during_the_refresh_withdraws_all_products(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "PORTION", 1)
+    monkeypatch.setattr(execution, "MAX_PORTION_PRODUCTS", 1)
     network = await _create_network(backend)
     await _publish_all(network)
     reader, source = network.readers[0], network.vendor.sources[0]
@@ -85,9 +85,9 @@ async def test_a_basis_that_changes_during_the_refresh_withdraws_all_products(
     [job] = await backend.dispatch.claim(lane, 10, timedelta(seconds=30))
     # after the first portion, the vendor learns that the data must not leave after all
     uow = _InterruptedUnitOfWork(network.uow, lambda: _store_basis(network, source, LicenceBasis.UNKNOWN))
-    await SourceRefresh(uow)(job, asyncio.Event())  # type: ignore[arg-type]
+    await SourceRefresher(uow)(job, asyncio.Event())  # type: ignore[arg-type]
     for job in await backend.dispatch.claim(lane, 10, timedelta(seconds=30)):
-        await SourceRefresh(network.uow)(job, asyncio.Event())
+        await SourceRefresher(network.uow)(job, asyncio.Event())
     others = {product.id for product in network.vendor.products if product.source != source.id}
     assert (await network.read_products(reader, catalogue=network.catalogue)).keys() == others
 
@@ -174,7 +174,7 @@ async def test_a_changed_basis_does_not_wait_for_a_publication_run(backend: Back
     source = network.vendor.sources[0]
     await _store_basis(network, source, LicenceBasis.UNKNOWN)
     for job in await backend.dispatch.claim(lane.replace("publishing", "refresh"), 10, timedelta(seconds=30)):
-        await SourceRefresh(network.uow)(job, asyncio.Event())
+        await SourceRefresher(network.uow)(job, asyncio.Event())
     others = {product.id for product in network.vendor.products if product.source != source.id}
     assert (await network.read_products(network.readers[0], catalogue=network.catalogue)).keys() == others
 
@@ -182,7 +182,7 @@ async def test_a_changed_basis_does_not_wait_for_a_publication_run(backend: Back
 async def test_a_product_listed_during_a_withdrawal_is_withdrawn_as_well(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "PORTION", 1)
+    monkeypatch.setattr(execution, "MAX_PORTION_PRODUCTS", 1)
     network = await _create_network(backend)
     await _publish_all(network)
     reader = network.readers[0]
@@ -196,7 +196,7 @@ async def test_a_product_listed_during_a_withdrawal_is_withdrawn_as_well(
     async def list_again() -> None:  # the catalogue is still published, so POST /v1/catalogue/visibility permits it
         await network.set_visibility([first], Visibility.LISTED)
 
-    await PublicationExecution(_InterruptedUnitOfWork(network.uow, list_again))(job, asyncio.Event())  # type: ignore[arg-type]
+    await PublicationExecutor(_InterruptedUnitOfWork(network.uow, list_again))(job, asyncio.Event())  # type: ignore[arg-type]
     assert await network.read_products(reader, catalogue=network.catalogue) == {}
 
 

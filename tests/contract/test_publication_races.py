@@ -74,7 +74,7 @@ async def test_a_licence_that_is_reduced_while_its_view_is_written_keeps_the_red
             await tx[PublishedCopies].write_documents([product.id], ("all",))
         async with network.uow.begin(network.owner, builders.CALL) as other:
             await service.grant(other, reader.org, [])
-        await tx[LicenceStore].use_view("all", ["base", "retail", "stock", "trade"])
+        await tx[LicenceStore].set_view("all", ["base", "retail", "stock", "trade"])
     read = await network.read_products(reader, catalogue=network.catalogue)
     assert not any(
         "quantity" in offer for one in read.values() for variant in one["variants"] for offer in variant["offers"]

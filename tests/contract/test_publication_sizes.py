@@ -13,7 +13,7 @@ from domain.kernel.errors import Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.publishing.model import VariantFilter, create_publication_job
 from domain.publishing.ports import PublicationStore
-from domain.publishing.usecases.execution import PublicationExecution
+from domain.publishing.usecases.execution import PublicationExecutor
 from domain.publishing.usecases.service import PublishingService
 from tests.contract.test_published_catalogues import Network, _create_network
 from tests.support import builders, catalogues
@@ -47,7 +47,7 @@ async def test_a_portion_of_large_products_is_bounded(backend: Backend) -> None:
         await tx[JobStore].add(create_publication_job(run, network.owner))
     [job] = await backend.dispatch.claim(f"{network.owner.org}/publishing:live", 1, timedelta(minutes=5))
     tracemalloc.start()
-    await PublicationExecution(network.uow)(job, asyncio.Event())
+    await PublicationExecutor(network.uow)(job, asyncio.Event())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= 4 * TENANT_BYTES

@@ -27,7 +27,7 @@ from domain.matching.model import Merge
 from domain.media.ports import MediaStore
 from domain.orgs.ports import OrgStore
 from domain.publishing.model import create_view_job
-from domain.publishing.usecases.execution import SourceRefresh, ViewWriter
+from domain.publishing.usecases.execution import SourceRefresher, ViewWriter
 from domain.publishing.usecases.licences import LicenceService
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
@@ -100,7 +100,7 @@ class Network:
         self.vendor.sources = [
             replace(one, licence_basis=basis) if one.id == source.id else one for one in self.vendor.sources
         ]
-        await self.run_job(SourceRefresh(self.uow), REFRESH_SOURCE, source=source.id)
+        await self.run_job(SourceRefresher(self.uow), REFRESH_SOURCE, source=source.id)
 
     async def run_job(self, handler: Any, kind: str, **args: Any) -> None:
         """Execute one job of the vendor."""

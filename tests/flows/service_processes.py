@@ -140,13 +140,13 @@ class ServiceProcesses:
                 process.wait(20)
             self.processes.remove(process)
 
-    def create_organisation(self, *, livemode: bool = True, plan: str = "max") -> Tenancy:
+    def create_organisation(self, *, livemode: bool = True, plan: str = "max", kind: str = "retailer") -> Tenancy:
         """Create an organisation and a client for one of its modes."""
 
         async def make(container: Dependencies) -> tuple[Organisation, str]:
             found = await container[OrgRegistry].find_plan(plan)
             assert found is not None
-            organisation = builders.organisation(plan=found)
+            organisation = builders.organisation(plan=found, kind=kind)
             await container[OrgRegistry].create(organisation)
             async with container[UnitOfWork].begin(Tenant(organisation.id, livemode), builders.CALL) as tx:
                 return organisation, (await container[AccessService].create_key(tx, KeyRequest("tests")))[1]

@@ -30,7 +30,7 @@ def _run_command(services: ServiceProcesses, *words: str) -> Any:
 @pytest.fixture(scope="module")
 def organisation_id(services: ServiceProcesses) -> str:
     """Create an organisation on the command line."""
-    created = _run_command(services, "org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "max")
+    created = _run_command(services, "org", "create", "--name", "Fjord", "--kind", "vendor", "--plan", "max")
     return str(created["organisation"])
 
 

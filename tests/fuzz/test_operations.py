@@ -77,7 +77,10 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiTarget]:
     try:
         process = stage.start_api()
         idle.start_api()
-        mine, theirs = stage.create_organisation(livemode=False), stage.create_organisation()
+        mine, theirs = (
+            stage.create_organisation(livemode=False, kind="vendor"),
+            stage.create_organisation(kind="vendor"),
+        )
         ids = [
             stage.run_with_dependencies(lambda container, tenancy=tenancy: _create_tenancy(container, tenancy))  # type: ignore[misc]
             for tenancy in (mine, theirs)

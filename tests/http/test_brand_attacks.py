@@ -43,7 +43,7 @@ async def _create_products(brands: Brands, count: int = 2) -> list[str]:
 
 async def _publish_catalogue(brands: Brands) -> None:
     async with brands.application.uow.begin(brands.get_tenant(), OPERATOR) as tx:
-        await LicenceService().publish(tx)
+        await LicenceService().grant_to_everyone(tx)
 
 
 async def _set_visibility(brands: Brands, products: list[str], visibility: str) -> Any:
@@ -67,6 +67,9 @@ async def test_products_are_not_listed_after_the_brand_was_revoked(brands: Brand
 
 async def test_undo_lists_no_product_of_a_withdrawn_catalogue(brands: Brands) -> None:
     products = await _create_products(brands)
+    claim = await brands.claim(await brands.create_profile(), "dns_txt")
+    brands.publish_record(claim)
+    await brands.check(claim)
     await _publish_catalogue(brands)
     assert (await _set_visibility(brands, products, "listed")).status == 200
     async with brands.application.uow.begin(brands.get_tenant(), OPERATOR) as tx:
@@ -75,7 +78,7 @@ async def test_undo_lists_no_product_of_a_withdrawn_catalogue(brands: Brands) ->
     assert hidden.status == 200, hidden.body
     # a run withdraws all listed products and the licence of every organisation; hidden products stay hidden
     async with brands.application.uow.begin(brands.get_tenant(), OPERATOR) as tx:
-        await LicenceService().withdraw(tx)
+        await LicenceService().mark_withdrawn(tx)
     assert (await _set_visibility(brands, products[:1], "listed")).status == 409
     entries = (await brands.client.get("/v1/audit-events")).json()["data"]
     [entry] = [one for one in entries if one.get("request") == hidden.headers["request-id"]] or [

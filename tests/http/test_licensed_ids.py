@@ -42,7 +42,7 @@ async def test_no_write_and_no_further_read_reaches_a_licensed_id(brands: Brands
     await catalogues.add_products(uow, tenant, product)
     image = await catalogues.add_image(uow, tenant, product.id)
     async with uow.begin(tenant, OPERATOR) as tx:
-        await LicenceService().publish(tx)
+        await LicenceService().grant_to_everyone(tx)
         await tx[CatalogueStore].lock_for_writing()
         outcome = await change_visibility(tx, [product.id], Visibility.LISTED)
         await tx[EventLog].append(outcome.events)

@@ -101,7 +101,7 @@ SELECT true FROM brand_claims
 WHERE livemode = %(livemode)s AND profile = %(profile)s AND org <> %(org)s AND status = %(pending)s
     AND EXISTS (SELECT FROM jsonb_array_elements(evidence) AS item WHERE item ->> 'grade' = ANY(%(grades)s)) LIMIT 1
 
--- list_open --
+-- lock_claims --
 SELECT {claim} FROM brand_claims
 WHERE org = %(org)s AND livemode = %(livemode)s AND profile = %(profile)s AND status = %(status)s ORDER BY id FOR UPDATE
 

@@ -4,7 +4,7 @@ SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND id =
 -- find_own_variants --
 SELECT id FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(variant_ids)s)
 
--- find_catalogues --
+-- find_publishers --
 SELECT id, nullif(org, %(org)s) FROM published_products WHERE livemode = %(livemode)s AND id = ANY(%(product_ids)s)
 
 -- add_signal_ids --

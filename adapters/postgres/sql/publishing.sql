@@ -107,5 +107,5 @@ ON CONFLICT (org, livemode, catalogue, holder) DO UPDATE SET groups = excluded.g
 -- delete_licence --
 DELETE FROM licences WHERE org = %(org)s AND livemode = %(livemode)s AND catalogue = %(catalogue)s AND holder = %(holder)s
 
--- use_view --
+-- set_view --
 UPDATE licences SET view = %(view)s WHERE org = %(org)s AND livemode = %(livemode)s AND groups @> %(groups)s AND groups <@ %(groups)s

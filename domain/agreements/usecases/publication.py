@@ -72,7 +72,7 @@ class AgreementPublisher:
 
     async def notify_vendors(self, agreement: Agreement, context: AuditContext) -> int:
         """Record the publication in each vendor's audit log, and mail its owners and admins; return the number of vendors."""
-        vendors = [org for org in await self.orgs.list_by_name("") if org.kind == "vendor"]
+        vendors = [org for org in await self.orgs.list_by_name("") if org.is_vendor]
         for org in vendors:
             async with self.uow.begin(Tenant(org.id, True), replace(context, is_reversible=False)) as tx:
                 await tx[AuditLog].add(_AUDITED.describe_creation(agreement))

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from domain.brand.domains import find_registrable_domain
-from domain.brand.grading import TAG_NAME, Observations
+from domain.brand.grades import TAG_NAME, Observations
 from domain.brand.model import RECHECK_INTERVAL, UNPROVEN_LIFETIME, BrandClaim, ClaimStatus, EvidenceKind
 from domain.brand.ports import BrandClaimStore, BrandRegistry
 from domain.brand.usecases.claims import ClaimService

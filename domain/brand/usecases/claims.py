@@ -10,7 +10,7 @@ from domain.access.usecases import AccessService
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
 from domain.brand.domains import find_registrable_domain, normalise_domain
-from domain.brand.grading import (
+from domain.brand.grades import (
     Doubt,
     Observations,
     Ruling,
@@ -90,7 +90,7 @@ class ClaimService(ResourceService[BrandClaim]):
         own = await tx[VendorProfileStore].find_own()
         if own is not None and own.verified:
             raise Conflict(f"Your organisation already has the verified profile {own.id}, and can hold only one.")
-        if pending := await tx[BrandClaimStore].list_open(profile.id, ClaimStatus.PENDING):
+        if pending := await tx[BrandClaimStore].lock_claims(profile.id, ClaimStatus.PENDING):
             raise Conflict(f"Your claim {pending[0].id} to this profile is pending. Check or withdraw it.")
         page = await tx[BrandClaimStore].page(PageRequest(MAX_PENDING_CLAIMS), _PendingFilter())
         if len(page.items) >= MAX_PENDING_CLAIMS:
@@ -315,7 +315,7 @@ class ClaimService(ResourceService[BrandClaim]):
 
         Its brands are not moved, because nobody has proved them.
         """
-        for pending in await tx[BrandClaimStore].list_open(own.id, ClaimStatus.PENDING):
+        for pending in await tx[BrandClaimStore].lock_claims(own.id, ClaimStatus.PENDING):
             withdrawn = with_changes(pending, tx.now, status=ClaimStatus.WITHDRAWN, withdrawn_at=tx.now)
             await self._save(tx, pending, withdrawn)
         await tx[VendorProfileStore].remove(own.id)

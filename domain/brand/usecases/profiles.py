@@ -7,7 +7,7 @@ from typing import Any
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
 from domain.brand.domains import normalise_domain
-from domain.brand.model import AUDITED_PROFILE_FIELDS, VENDOR, DirectoryFilter, ProfileStatus, VendorProfile
+from domain.brand.model import AUDITED_PROFILE_FIELDS, DirectoryFilter, ProfileStatus, VendorProfile
 from domain.brand.names import MAX_SLUG_CHARS, build_slug, compute_brand_key
 from domain.brand.ports import BrandRegistry, VendorProfileStore
 from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
@@ -25,7 +25,7 @@ _SUFFIX_CHARS = 6
 
 def refuse_retailer(organisation: Organisation) -> None:
     """Raise PermissionDenied if the organisation is not a vendor."""
-    if organisation.kind != VENDOR:
+    if not organisation.is_vendor:
         raise PermissionDenied(
             "Only vendors have a profile and claims. Ask the operator if your organisation is a vendor."
         )

@@ -77,27 +77,27 @@ async def refresh_copies(
     states = {state.id: state for state in await copies.lock_states(group)}
     mark_published(events, states)
     visible = [id for id, state in states.items() if state.should_have_copy]
-    appeared = [id for id in visible if not states[id].has_copy]
+    newly_visible = [id for id in visible if not states[id].has_copy]
     hidden = [
         id for id, state in states.items() if (state.has_copy or state.has_reference) and not state.should_have_copy
     ]
-    # the event of the merge says that such a product is represented by another visible one
-    left = [id for id in hidden if states[id].has_copy and states[id].merged_into not in visible]
-    changed = sorted({*appeared, *left, *previous})
+    # a product merged into a visible one needs no `product.withdrawn`: the event of the merge names the other product
+    withdrawn = [id for id in hidden if states[id].has_copy and states[id].merged_into not in visible]
+    changed = sorted({*newly_visible, *withdrawn, *previous})
     if changed:
         await copies.advance_versions(changed)
     if visible:
         await copies.write(visible)
     if hidden:
         await copies.remove(hidden, visible)
-    made: list[Event] = []
-    documents = await copies.get_documents(appeared) if appeared else {}
+    created: list[Event] = []
+    documents = await copies.get_documents(newly_visible) if newly_visible else {}
     for id in changed:
         if id in documents:
-            made += list_publication_events(documents[id], states[id].source)
+            created += list_publication_events(documents[id], states[id].source)
         else:
-            made.append(_create_change_event(states[id], previous.get(id), is_withdrawal=id in left))
-    return made
+            created.append(_create_change_event(states[id], previous.get(id), is_withdrawal=id in withdrawn))
+    return created
 
 
 def _create_change_event(state: PublicationState, previous: Visibility | None, *, is_withdrawal: bool) -> Event:

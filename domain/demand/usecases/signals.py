@@ -51,7 +51,7 @@ class DemandService:
         own_variants = {*await store.find_own_variants(variants)} if variants else set()
         products = {one.product for one in valid if one.product}
         own_products = {*await store.find_own_products(products)} if products else set()
-        vendor_by_product = await store.find_catalogues(products) if products else {}
+        vendor_by_product = await store.find_publishers(products) if products else {}
         readable = {*own_products, *vendor_by_product}
         known = []
         for signal in valid:

@@ -35,10 +35,12 @@ from domain.publishing.usecases.licences import LicenceService
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.publishing")
-PORTION = 100
+MAX_PORTION_PRODUCTS = 100
 """Maximum number of products in one transaction."""
-PORTION_BYTES = 4 * MIB
+MAX_PORTION_BYTES = 4 * MIB
 """Maximum size of the documents of the products in one transaction, unless there is only one product."""
+_ASSESSED_DOCUMENTS = 100
+"""Number of documents that are assessed at once."""
 MAX_ATTEMPTS = 5
 """Number of attempts after which a run fails."""
 _UNSHAREABLE = (
@@ -48,7 +50,7 @@ _UNSHAREABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class PublicationExecution:
+class PublicationExecutor:
     """Handler of `publishing.execute` jobs, each of which executes one publication run."""
 
     uow: UnitOfWork
@@ -80,15 +82,15 @@ class PublicationExecution:
         await tx[PublicationStore].lock_creation()
         await tx[CatalogueStore].lock_for_writing()
         visibility = Visibility.LISTED if run.kind == PublicationKind.PUBLISH else Visibility.UNLISTED
-        ids = await tx[PublicationStore].list_candidates(run.kind, run.products, run.position, PORTION)
+        ids = await tx[PublicationStore].list_candidates(run.kind, run.products, run.position, MAX_PORTION_PRODUCTS)
         if not ids:
             if run.kind == PublicationKind.WITHDRAW and run.products is None:
                 if await tx[PublicationStore].count_candidates(run.kind, None):
-                    # products that were listed behind the position
+                    # products with lower IDs were listed during the run: start again
                     await tx[PublicationStore].save(replace(run, position=""))
                     await tx[JobStore].renew_lease(job, self.lease)
                     return False
-                await LicenceService().withdraw(tx)
+                await LicenceService().mark_withdrawn(tx)
             await _end_run(tx, job, PublicationStatus.SUCCEEDED, None)
             return True
         ids = await _limit_bytes(tx, ids)
@@ -111,11 +113,11 @@ class PublicationExecution:
 
 
 async def _limit_bytes(tx: Tx, products: Sequence[str]) -> Sequence[str]:
-    """Return the first products whose documents have PORTION_BYTES together, but at least one."""
+    """Return the first products whose documents have MAX_PORTION_BYTES together, but at least one."""
     sizes, total = await tx[PublishedCopies].measure(products), 0
     for count, id in enumerate(products):
         total += sizes.get(id, 0)
-        if total > PORTION_BYTES and count:
+        if total > MAX_PORTION_BYTES and count:
             return products[:count]
     return products
 
@@ -145,7 +147,7 @@ class ViewWriter:
         view, after = str(job.args["view"]), ""
         while not lost.is_set():
             async with self.uow.begin(job.tenant, job.create_context()) as tx:
-                ids = await tx[PublicationStore].list_listed_products(after, PORTION)
+                ids = await tx[PublicationStore].list_listed_products(after, MAX_PORTION_PRODUCTS)
                 if not ids:
                     await self._finish(tx, view)
                     await tx[JobStore].finish(job)
@@ -158,20 +160,20 @@ class ViewWriter:
                 await tx[JobStore].renew_lease(job, self.lease)
 
     async def _finish(self, tx: Tx, view: str) -> None:
-        """Let the holders read the view, after all writers that did not know of it have ended."""
+        """Write the documents of transactions that began without the view, and let the licences' holders read the view."""
         await tx[CatalogueStore].lock_for_writing(merging=True)
-        while ids := await tx[PublicationStore].list_products_without_view(view, PORTION):
+        while ids := await tx[PublicationStore].list_products_without_view(view, MAX_PORTION_PRODUCTS):
             await tx[PublishedCopies].write_documents(ids, (view,))
         groups = next(
             (licence.groups for licence in await tx[LicenceStore].list_licences() if find_view(licence.groups) == view),
             None,
         )
         if groups is not None:
-            await tx[LicenceStore].use_view(view, sorted(groups))
+            await tx[LicenceStore].set_view(view, sorted(groups))
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRefresh:
+class SourceRefresher:
     """Handler of `publishing.refresh_source` jobs, which update the copies of products after a source's licence basis changed."""
 
     uow: UnitOfWork
@@ -183,7 +185,7 @@ class SourceRefresh:
         while not lost.is_set():
             async with self.uow.begin(job.tenant, job.create_context()) as tx:
                 await tx[CatalogueStore].lock_for_writing()
-                ids = await tx[PublishedCopies].list_products_of_source(source, after, PORTION)
+                ids = await tx[PublishedCopies].list_products_of_source(source, after, MAX_PORTION_PRODUCTS)
                 if not ids:
                     await tx[JobStore].finish(job)
                     return
@@ -194,7 +196,7 @@ class SourceRefresh:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueAssessment:
+class CatalogueAssessor:
     """Handler of `publishing.assess` jobs, which assess the completeness of the catalogue."""
 
     uow: UnitOfWork
@@ -205,7 +207,7 @@ class CatalogueAssessment:
         missing, scores, products, after = Counter[str](), 0, 0, ""
         while not lost.is_set():
             async with self.uow.begin(job.tenant, job.create_context()) as tx:
-                documents = await tx[PublicationStore].list_documents(after, _ASSESSED)
+                documents = await tx[PublicationStore].list_documents(after, _ASSESSED_DOCUMENTS)
                 if not documents:
                     score = round(scores / products) if products else 0
                     await tx[PublicationStore].save_assessment(Assessment(products, score, dict(missing), tx.now))
@@ -217,10 +219,6 @@ class CatalogueAssessment:
                 missing.update(found)
                 scores += compute_score(found)
                 products += 1
-
-
-_ASSESSED = 100
-"""Number of documents that are assessed at once."""
 
 
 def _list_missing(documents: Collection[object]) -> list[list[str]]:

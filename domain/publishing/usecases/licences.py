@@ -38,13 +38,13 @@ class LicenceService:
         licence = await self._find(tx, EVERYONE)
         return licence.created_at if licence is not None and licence.withdrawn_at is None else None
 
-    async def publish(self, tx: Tx) -> None:
-        """Let every organisation read the listed products with NETWORK_GROUPS."""
+    async def grant_to_everyone(self, tx: Tx) -> None:
+        """Let every organisation read the listed products with NETWORK_GROUPS, unless it already can."""
         if await self.find_publication_time(tx) is None:
             await self._save(tx, EVERYONE, NETWORK_GROUPS, None)
 
-    async def withdraw(self, tx: Tx) -> None:
-        """Mark the catalogue as withdrawn. Licences remain, without listed products."""
+    async def mark_withdrawn(self, tx: Tx) -> None:
+        """Mark the catalogue as withdrawn. The licences remain."""
         licence = await self._find(tx, EVERYONE)
         if licence is not None and licence.withdrawn_at is None:
             await tx[LicenceStore].save_licence(replace(licence, withdrawn_at=tx.now))

@@ -109,7 +109,7 @@ class PublishingService(ResourceService[PublicationRun]):
         """
         await _require_publishable(tx)
         run = await self._create_run(tx, PublicationKind.PUBLISH, request)
-        await self._licensing.publish(tx)
+        await self._licensing.grant_to_everyone(tx)
         unshareable = await tx[PublicationStore].count_unshareable(run.products)
         tx.recorded.extra_previews["publication"] = {
             "products": run.total - unshareable,

@@ -105,11 +105,11 @@ class SourceService(ResourceService[Source]):
         self._validate_settings(kind, connector, config, new.get("schedule", Schedule()))  # before the quota is read
         org = await tx[OrgStore].get_organisation()
         await refuse_further_source(tx, org.plan)
-        if new.get("first_party") and org.kind != "vendor":
+        if new.get("first_party") and not org.is_vendor:
             detail = "Only a vendor's own source can be first-party. Omit first_party."
             raise Unprocessable.for_field("first_party", "invalid_value", detail)
         return {
-            "first_party": org.kind == "vendor",
+            "first_party": org.is_vendor,
             **new,
             "connector": connector,
             "config": config,

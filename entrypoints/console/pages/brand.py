@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from domain.brand.model import VENDOR, EvidenceKind
+from domain.brand.model import EvidenceKind
+from domain.orgs.model import VENDOR
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
@@ -24,15 +25,13 @@ async def show_directory(page: PageContext) -> Response:
     """Show the profiles of all vendors that match the filters."""
     filters = page.query.select(*_FILTERS)
     results = await page.get_filtered_page("/v1/vendor-profiles", 20, filters)
-    may_claim = page.principal.organisation.kind == VENDOR and page.may(WRITE_SCOPE)
+    may_claim = page.principal.organisation.is_vendor and page.may(WRITE_SCOPE)
     return page.render("brand/directory.html", results=results, filters=filters, may_claim=may_claim)
 
 
 @pages.register_get(title=N_("Brand"), organisation_kind=VENDOR)
 async def show_brand(page: PageContext) -> Response:
     """Show the organisation's profile with a form to change it, and its claims."""
-    if page.principal.organisation.kind != VENDOR:
-        return page.render("brand/retailer.html")
     profile = await page.get_visible(_API)
     claims = await page.api.get(f"{_API}/claims", limit=20, starting_after=page.cursor)
     values = {"name": page.principal.organisation.name, "website_domain": "", "brands": []} | (profile or {})

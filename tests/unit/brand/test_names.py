@@ -17,7 +17,7 @@ from domain.brand.names import (
     split_query,
 )
 from domain.kernel.errors import InvalidRequest
-from tests.unit.brand.test_grading import build_profile
+from tests.unit.brand.test_grades import build_profile
 
 
 @pytest.mark.parametrize("spelling", ["West Elm", "WestElm", "west  elm", "WEST-ELM Ltd", "Wést Elm"])

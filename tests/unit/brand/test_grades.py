@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from domain.brand.grading import (
+from domain.brand.grades import (
     DECISION_TABLE,
     Doubt,
     Observations,
