@@ -25,6 +25,7 @@ from adapters.oidc.keys import import_public_keys
 from adapters.senders.checks import verify_sender
 from adapters.webauthn import WebauthnCeremonies
 from connectors.sdk.readers import json_ld
+from domain.brand.domains import normalise_domain
 from domain.kernel import addresses, charsets, names
 from domain.kernel.suggestions import WordSuggester
 from domain.mail.model import Envelope
@@ -149,6 +150,7 @@ TARGETS: dict[str, ParserTarget] = {
     "mail": ParserTarget(256 * KIB, ("email", "re (composed)", "zipfile"), _parse_mail),
     "sender": ParserTarget(64 * KIB, ("dkim", "spf", "dns", "cryptography.hazmat.primitives.serialization"), _verify_message),
     "mail address": ParserTarget(4 * KIB, ("idna (codec)",), lambda data: normalise_address("a@" + _decode(data))),
+    "domain": ParserTarget(4 * KIB, ("idna",), lambda data: normalise_domain(_decode(data))),
     "name": ParserTarget(4 * KIB, ("unicodedata",), lambda data: names.displayable_name(_decode(data))),
     "agent": ParserTarget(8 * KIB, (), lambda data: names.extract_product_names(_decode(data))),
     "password": ParserTarget(4 * KIB, ("unicodedata",), lambda data: normalise_password(_decode(data))),
