@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from domain.agreements.ports import AgreementRegistry, AgreementStore
 from domain.catalogue.model import LicenceBasis
 from domain.orgs.ports import OrgStore
 from domain.publishing.usecases.licences import LicenceService
@@ -42,7 +43,10 @@ async def _create_products(brands: Brands, count: int = 2) -> list[str]:
 
 
 async def _publish_catalogue(brands: Brands) -> None:
+    agreement = builders.agreement()
+    await brands.application.dependencies[AgreementRegistry].publish(agreement)
     async with brands.application.uow.begin(brands.get_tenant(), OPERATOR) as tx:
+        await tx[AgreementStore].add(builders.acceptance(agreement))
         await LicenceService().grant_to_everyone(tx)
 
 
