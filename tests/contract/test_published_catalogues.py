@@ -36,7 +36,7 @@ from tests.support.backend import Backend
 from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
-LICENSING = LicenceService()
+LICENCES = LicenceService()
 EXTRA_GROUPS = ((), ("stock",), ("trade",), ("stock", "trade"))
 
 
@@ -75,11 +75,11 @@ class Network:
 
     async def publish(self) -> None:
         async with self.uow.begin(self.owner, builders.CALL) as tx:
-            await LICENSING.publish(tx)
+            await LICENCES.grant_to_everyone(tx)
 
     async def grant(self, reader: Tenant, *groups: str) -> None:
         async with self.uow.begin(self.owner, builders.CALL) as tx:
-            await LICENSING.grant(tx, reader.org, groups)
+            await LICENCES.grant(tx, reader.org, groups)
             jobs = list(tx.recorded.jobs)
         self.groups_by_reader[reader.org] = frozenset(groups)
         for job in jobs:
@@ -87,7 +87,7 @@ class Network:
 
     async def revoke(self, reader: Tenant) -> None:
         async with self.uow.begin(self.owner, builders.CALL) as tx:
-            await LICENSING.revoke(tx, reader.org)
+            await LICENCES.revoke(tx, reader.org)
         del self.groups_by_reader[reader.org]
 
     async def set_basis(self, source: Source, basis: LicenceBasis) -> None:
