@@ -130,7 +130,7 @@ async def test_a_publication_is_previewed_confirmed_and_followed(vendor: Vendor)
     assert "Published since" in page.text and "2 of 3 products" in page.text and "1 product not published" in page.text
     assert "data-events" not in page.text
     preview = await vendor.owner.get(f"{PAGE}/publish")
-    assert "There is no further product to publish." in preview.text and "<button" not in _get_main(preview)
+    assert "All products are already published." in preview.text and "<button" not in _get_main(preview)
     retailer = await vendor.application.open_browser("Fjord")
     assert (await retailer.get(place)).status == 403
 
