@@ -142,9 +142,9 @@ class PostgresPublicationStore(TableStore[PublicationRun], PublicationStore):
             id: decode_data(body) for id, body in await self._fetch_rows("list_documents_by_id", products=products)
         }
         images = [
-            CatalogueImage(id, product, *_find_image(documents[product], id), width, height)
+            CatalogueImage(id, product, *found, width, height)
             for id, width, height, product in page.items
-            if product in documents and any(entry.get("id") == id for _, entry in _list_media(documents[product]))
+            if product in documents and (found := _find_image(documents[product], id)) is not None
         ]
         return Page(tuple(images), page.has_more, page.next_key)
 
@@ -186,9 +186,11 @@ def _list_media(document: Mapping[str, Any]) -> Iterator[tuple[str | None, Mappi
         yield from ((variant["id"], entry) for entry in variant["data"].get("media", ()))
 
 
-def _find_image(document: Mapping[str, Any], id: str) -> tuple[list[str], str | None, int | None, str]:
-    """Return the variants that use an image, and its role, position and URL in the document."""
+def _find_image(document: Mapping[str, Any], id: str) -> tuple[list[str], str | None, int | None, str] | None:
+    """Return the variants that use an image, and its role, position and URL in the document; None if nothing uses it."""
     found = [(variant, entry) for variant, entry in _list_media(document) if entry.get("id") == id]
+    if not found:
+        return None
     _, first = found[0]
     variants = [variant for variant, _ in found if variant is not None]
     return variants, first.get("role"), first.get("position"), first["stored_url"]

@@ -1,6 +1,6 @@
 """Grades of evidence, and the decision that follows from them (docs/brand.md#decisions)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -68,7 +68,7 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was seen outside the database for one claim.
+    """Observations outside the database for one claim.
 
     Attributes:
         records: TXT records by DNS name; None if DNS did not respond.
@@ -229,9 +229,9 @@ def list_profile_doubts(profile: VendorProfile, org: str) -> list[Doubt]:
     return doubts
 
 
-def rule(strength: Strength, doubts: Iterable[Doubt], *, is_expired: bool) -> Ruling:
+def rule(strength: Strength, doubts: Sequence[Doubt], *, is_expired: bool) -> Ruling:
     """Return the ruling of the decision table."""
     row = next(row for row in DECISION_TABLE if row.strength is strength)
     if is_expired and row.expired is Ruling.REJECT:
         return Ruling.REJECT
-    return row.with_doubt if any(True for _ in doubts) else row.without_doubt
+    return row.with_doubt if doubts else row.without_doubt

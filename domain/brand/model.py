@@ -87,7 +87,7 @@ class VendorProfile:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the profile reserves its brands: it is verified or from gathered data."""
+        """True if the profile is verified or from gathered data, and therefore reserves its brands."""
         return self.verified or self.is_gathered
 
 

@@ -4,6 +4,7 @@ from typing import Final, TypeAlias
 
 from adapters.api_json import agreements as wire
 from domain.agreements.usecases.service import AgreementService
+from domain.orgs.model import VENDOR
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply, Write, WriteContext
 
@@ -44,7 +45,7 @@ AREA: Final = Area(
             "For vendors.",
             handler=read_agreement,
             scope="agreements:read",
-            organisation_kind="vendor",
+            organisation_kind=VENDOR,
             path_schemas={"kind": wire.KIND},
             reply=wire.AGREEMENT.schema,
             errors=("not_found",),
@@ -67,7 +68,7 @@ AREA: Final = Area(
             handler=accept_agreement,
             scope="agreements:write",
             caller_kind="person",
-            organisation_kind="vendor",
+            organisation_kind=VENDOR,
             path_schemas={"kind": wire.KIND},
             body=wire.ACCEPTANCE_BODY,
             reply=wire.ACCEPTANCE.schema,

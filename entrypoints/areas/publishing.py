@@ -5,7 +5,6 @@ from typing import TypeAlias
 from adapters.api_json import publishing as wire
 from adapters.api_json.products import VISIBILITY
 from domain.catalogue.publication import ASSESS_CATALOGUE, REFRESH_SOURCE
-from domain.jobs.usecases.lane_processor import Handler
 from domain.kernel.schema import text
 from domain.orgs.model import VENDOR
 from domain.publishing.model import (
@@ -26,7 +25,6 @@ from entrypoints.operations.operation import (
     Write,
     WriteContext,
 )
-from ports.unit_of_work import UnitOfWork
 
 PublishingReadContext: TypeAlias = ReadContext[PublishingService]
 PublishingWriteContext: TypeAlias = WriteContext[PublishingService]
@@ -35,21 +33,6 @@ PublishingWriteContext: TypeAlias = WriteContext[PublishingService]
 async def read_catalogue(context: PublishingReadContext) -> Reply:
     """Return the vendor's catalogue."""
     return context.build_resource_reply(wire.VENDOR_CATALOGUE, await context.service.get_catalogue(context.tx))
-
-
-async def list_variants(context: PublishingReadContext) -> Reply:
-    """Return a page of the catalogue's variants."""
-    filter = VariantFilter(**context.query)
-    return context.build_list_reply(
-        wire.CATALOGUE_VARIANT, await context.service.list_variants(context.tx, filter, context.page_request)
-    )
-
-
-async def list_images(context: PublishingReadContext) -> Reply:
-    """Return a page of the catalogue's stored images."""
-    return context.build_list_reply(
-        wire.CATALOGUE_IMAGE, await context.service.list_images(context.tx, context.page_request)
-    )
 
 
 async def publish(context: PublishingWriteContext) -> Reply:
@@ -70,22 +53,10 @@ async def set_visibility(context: PublishingWriteContext) -> Reply:
     return context.build_resource_reply(wire.VISIBILITY_CHANGE, change)
 
 
-def _create_execution(uow: UnitOfWork) -> Handler:
-    return PublicationExecutor(uow)
-
-
-def _create_view_writer(uow: UnitOfWork) -> Handler:
-    return ViewWriter(uow)
-
-
-def _create_source_refresh(uow: UnitOfWork) -> Handler:
-    return SourceRefresher(uow)
-
-
-def _create_assessment(uow: UnitOfWork) -> Handler:
-    return CatalogueAssessor(uow)
-
-
+VARIANTS = Collection(
+    "publishing", wire.CATALOGUE_VARIANT, "catalogue", list_path="/v1/catalogue/variants", noun="variant"
+)
+IMAGES = Collection("publishing", wire.CATALOGUE_IMAGE, "catalogue", list_path="/v1/catalogue/images", noun="image")
 RUNS = Collection("publishing", wire.PUBLICATION_RUN, "catalogue", noun="run")
 _VARIANT_FILTERS = {
     "visibility": VISIBILITY,
@@ -113,16 +84,11 @@ AREA = Area(
             organisation_kind=VENDOR,
             reply=wire.VENDOR_CATALOGUE.schema,
         ),
-        Read(
-            id="publishing.list_images",
-            path="/v1/catalogue/images",
-            summary="List images of your catalogue",
-            description="Returns the stored images that products use, newest first.",
-            handler=list_images,
-            scope="catalogue:read",
+        IMAGES.list(
+            "List images of your catalogue",
+            "Returns the stored images that products use, newest first.",
+            PublishingService.list_images,
             organisation_kind=VENDOR,
-            reply=wire.CATALOGUE_IMAGE.list_schema,
-            paging="both",
             no_dataset_reason="The products of the export have the same images.",
         ),
         RUNS.list(
@@ -174,17 +140,13 @@ AREA = Area(
             agent=AgentToolSettings(requires_approval=True),
             undo="Publish the products again instead.",
         ),
-        Read(
-            id="publishing.list_variants",
-            path="/v1/catalogue/variants",
-            summary="List variants of your catalogue",
-            description="Returns the variants of the vendor's catalogue with what retailers need and is missing, newest first. With "
+        VARIANTS.list(
+            "List variants of your catalogue",
+            "Returns the variants of the vendor's catalogue with what retailers need and is missing, newest first. With "
             "filters, a page can have fewer items than `limit` although more follow.",
-            handler=list_variants,
-            scope="catalogue:read",
+            PublishingService.list_variants,
+            create_filter=VariantFilter,
             organisation_kind=VENDOR,
-            reply=wire.CATALOGUE_VARIANT.list_schema,
-            paging="both",
             query=_VARIANT_FILTERS,
             no_dataset_reason="The products of the export have the same variants.",
         ),
@@ -206,9 +168,9 @@ AREA = Area(
         ),
     ),
     handler_factories={
-        EXECUTE_PUBLICATION: _create_execution,
-        WRITE_VIEW: _create_view_writer,
-        REFRESH_SOURCE: _create_source_refresh,
-        ASSESS_CATALOGUE: _create_assessment,
+        EXECUTE_PUBLICATION: PublicationExecutor,
+        WRITE_VIEW: ViewWriter,
+        REFRESH_SOURCE: SourceRefresher,
+        ASSESS_CATALOGUE: CatalogueAssessor,
     },
 )

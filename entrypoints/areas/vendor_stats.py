@@ -2,6 +2,7 @@
 
 from adapters.api_json import demand as wire
 from domain.demand.usecases.statistics import VendorStatsService
+from domain.orgs.model import VENDOR
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 
@@ -40,7 +41,7 @@ AREA = Area(
             description="Returns the number of signals about your products by type, and the most frequent searches without results. For vendors.",
             handler=read_stats,
             scope="analytics:read",
-            organisation_kind="vendor",
+            organisation_kind=VENDOR,
             reply=wire.STATS.schema,
             query={"period": wire.PERIOD_PARAMETER},
         ),
@@ -52,7 +53,7 @@ AREA = Area(
             "For vendors.",
             handler=list_products,
             scope="analytics:read",
-            organisation_kind="vendor",
+            organisation_kind=VENDOR,
             reply=wire.PRODUCT_STATS.list_schema,
             paging="forward",
             query={"period": wire.PERIOD_PARAMETER},
@@ -66,7 +67,7 @@ AREA = Area(
             "organisations, or none. For vendors.",
             handler=read_series,
             scope="analytics:read",
-            organisation_kind="vendor",
+            organisation_kind=VENDOR,
             reply=wire.SERIES.schema,
             query={"metric": wire.METRIC, "period": wire.PERIOD_PARAMETER, "interval": wire.INTERVAL},
         ),

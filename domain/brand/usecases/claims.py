@@ -116,9 +116,11 @@ class ClaimService(ResourceService[BrandClaim]):
         """Withdraw a pending claim. Raises NotFound, Conflict."""
         claim, _ = await self._lock(tx, id)
         _require_pending(claim)
-        return await self._save(
-            tx, claim, with_changes(claim, tx.now, status=ClaimStatus.WITHDRAWN, withdrawn_at=tx.now)
-        )
+        return await self._withdraw(tx, claim)
+
+    async def _withdraw(self, tx: Tx, claim: BrandClaim) -> BrandClaim:
+        withdrawn = with_changes(claim, tx.now, status=ClaimStatus.WITHDRAWN, withdrawn_at=tx.now)
+        return await self._save(tx, claim, withdrawn)
 
     async def conclude(self, tx: Tx, id: str, observed: Observations) -> BrandClaim:
         """Grade the evidence of a pending claim by what was observed, and apply the decision table; return the claim.
@@ -316,8 +318,7 @@ class ClaimService(ResourceService[BrandClaim]):
         Its brands are not moved, because nobody has proved them.
         """
         for pending in await tx[BrandClaimStore].lock_claims(own.id, ClaimStatus.PENDING):
-            withdrawn = with_changes(pending, tx.now, status=ClaimStatus.WITHDRAWN, withdrawn_at=tx.now)
-            await self._save(tx, pending, withdrawn)
+            await self._withdraw(tx, pending)
         await tx[VendorProfileStore].remove(own.id)
         await tx[AuditLog].add(AUDITED_PROFILE_FIELDS.describe_deletion(own))
 

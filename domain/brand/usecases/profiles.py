@@ -146,7 +146,6 @@ class ProfileService(ResourceService[VendorProfile]):
         """Validate name, brands and domain. Raises InvalidRequest, and Conflict if a brand has another proven profile."""
         if row.holder is not None:
             _refuse_unchangeable(tx, row)
-            row = replace(row, is_gathered=False)  # what the holder changes is no longer the operator's statement
         if "name" in names:
             row = replace(row, name=validate_name(row.name))
         if "website_domain" in names and row.website_domain is not None:

@@ -5,7 +5,6 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.licences import find_view
@@ -54,7 +53,6 @@ class PublicationExecutor:
     """Handler of `publishing.execute` jobs, each of which executes one publication run."""
 
     uow: UnitOfWork
-    lease: timedelta = LEASE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Publish or withdraw the run's products, portion by portion; `lost` is set if the worker has lost the job."""
@@ -88,7 +86,7 @@ class PublicationExecutor:
                 if await tx[PublicationStore].count_candidates(run.kind, None):
                     # products with lower IDs were listed during the run: start again
                     await tx[PublicationStore].save(replace(run, position=""))
-                    await tx[JobStore].renew_lease(job, self.lease)
+                    await tx[JobStore].renew_lease(job, LEASE)
                     return False
                 await LicenceService().mark_withdrawn(tx)
             await _end_run(tx, job, PublicationStatus.SUCCEEDED, None)
@@ -108,7 +106,7 @@ class PublicationExecutor:
             updated_at=tx.now,
         )
         await tx[PublicationStore].save(after)
-        await tx[JobStore].renew_lease(job, self.lease)
+        await tx[JobStore].renew_lease(job, LEASE)
         return False
 
 
@@ -140,7 +138,6 @@ class ViewWriter:
     """Handler of `publishing.write_view` jobs, which write the documents that a new kind of licence needs."""
 
     uow: UnitOfWork
-    lease: timedelta = LEASE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Write the documents of all listed products, and then let the licences' holders read them."""
@@ -157,7 +154,7 @@ class ViewWriter:
                 if copied := [state.id for state in states if state.has_copy]:
                     await tx[PublishedCopies].write_documents(copied, (view,))
                 after = ids[-1]
-                await tx[JobStore].renew_lease(job, self.lease)
+                await tx[JobStore].renew_lease(job, LEASE)
 
     async def _finish(self, tx: Tx, view: str) -> None:
         """Write the documents of transactions that began without the view, and let the licences' holders read the view."""
@@ -177,7 +174,6 @@ class SourceRefresher:
     """Handler of `publishing.refresh_source` jobs, which update the copies of products after a source's licence basis changed."""
 
     uow: UnitOfWork
-    lease: timedelta = LEASE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Update the copies of the source's products, and of all products merged with them."""
@@ -192,7 +188,7 @@ class SourceRefresher:
                 ids = await _limit_bytes(tx, ids)
                 await tx[EventLog].append(await refresh_copies(tx, ids))
                 after = ids[-1]
-                await tx[JobStore].renew_lease(job, self.lease)
+                await tx[JobStore].renew_lease(job, LEASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +196,6 @@ class CatalogueAssessor:
     """Handler of `publishing.assess` jobs, which assess the completeness of the catalogue."""
 
     uow: UnitOfWork
-    lease: timedelta = LEASE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Count the fields that products lack, and store the assessment."""
@@ -213,7 +208,7 @@ class CatalogueAssessor:
                     await tx[PublicationStore].save_assessment(Assessment(products, score, dict(missing), tx.now))
                     await tx[JobStore].finish(job)
                     return
-                await tx[JobStore].renew_lease(job, self.lease)
+                await tx[JobStore].renew_lease(job, LEASE)
             after = max(documents)
             for found in await asyncio.to_thread(_list_missing, list(documents.values())):
                 missing.update(found)

@@ -25,6 +25,11 @@ from domain.publishing.ports import LicenceStore
 from ports.unit_of_work import Tx
 
 
+async def get_catalogue_id(tx: Tx) -> str:
+    """Return the ID of the organisation's catalogue in the transaction's mode."""
+    return (await tx[OrgStore].get_organisation()).get_catalogue_id(tx.tenant.livemode)
+
+
 @dataclass(frozen=True, slots=True)
 class LicenceService:
     """Licences to read the tenant's catalogue. The owner's transaction changes them, with effect from the commit."""
@@ -87,7 +92,7 @@ class LicenceService:
         return next((licence for licence in await tx[LicenceStore].list_licences() if licence.holder == holder), None)
 
     async def _save(self, tx: Tx, holder: str, groups: Collection[str], before: Licence | None) -> Licence:
-        catalogue = (await tx[OrgStore].get_organisation()).get_catalogue_id(tx.tenant.livemode)
+        catalogue = await get_catalogue_id(tx)
         wanted, hidden = find_view(groups), HIDDEN_FIELDS_BY_VIEW[find_view(groups)]
         written = {NETWORK_VIEW, *(licence.view for licence in await tx[LicenceStore].list_licences())}
         permitted = [view for view in written if HIDDEN_FIELDS_BY_VIEW[view] >= hidden]

@@ -22,7 +22,6 @@ from domain.kernel.bounds import MIB
 from domain.kernel.errors import BrandUnverified, Conflict, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
-from domain.orgs.ports import OrgStore
 from domain.publishing.model import (
     AUDITED,
     Assessment,
@@ -39,7 +38,7 @@ from domain.publishing.model import (
     create_publication_job,
 )
 from domain.publishing.ports import LicenceStore, PublicationStore
-from domain.publishing.usecases.licences import LicenceService
+from domain.publishing.usecases.licences import LicenceService, get_catalogue_id
 from ports.unit_of_work import Tx
 
 MAX_REQUEST_BYTES = 16 * MIB
@@ -78,7 +77,7 @@ class PublishingService(ResourceService[PublicationRun]):
 
     async def get_catalogue(self, tx: Tx) -> VendorCatalogue:
         """Return the vendor's catalogue."""
-        catalogue = await _get_catalogue_id(tx)
+        catalogue = await get_catalogue_id(tx)
         runs = await tx[PublicationStore].page(PageRequest(1))
         profile = await tx[VendorProfileStore].find_own()
         return VendorCatalogue(
@@ -88,7 +87,7 @@ class PublishingService(ResourceService[PublicationRun]):
             await tx[PublicationStore].get_assessment(),
             runs.items[0] if runs.items else None,
             profile.id if profile else None,
-            verified=profile is not None and profile.verified_at is not None,
+            verified=profile is not None and profile.verified,
             agreement=await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA),
         )
 
@@ -110,18 +109,8 @@ class PublishingService(ResourceService[PublicationRun]):
         await _require_publishable(tx)
         run = await self._create_run(tx, PublicationKind.PUBLISH, request)
         await self._licensing.grant_to_everyone(tx)
-        unshareable = await tx[PublicationStore].count_unshareable(run.products)
-        tx.recorded.extra_previews["publication"] = {
-            "products": run.total - unshareable,
-            "not_shareable": unshareable,
-            "visible_to": "every organisation",
-            "field_groups": sorted(NETWORK_GROUPS),
-            "licences": [
-                {"holder": licence.holder, "field_groups": sorted(licence.groups)}
-                for licence in await tx[LicenceStore].list_licences()
-                if licence.holder != EVERYONE
-            ],
-        }
+        if tx.is_dry_run:
+            tx.recorded.extra_previews["publication"] = await _preview(tx, run)
         return run
 
     async def withdraw(self, tx: Tx, request: PublicationRequest) -> PublicationRun:
@@ -163,7 +152,7 @@ class PublishingService(ResourceService[PublicationRun]):
             Conflict: The catalogue is not published, the data agreement is not accepted, or data of a product to list must not
                 leave the organisation.
         """
-        catalogue = await _get_catalogue_id(tx)
+        catalogue = await get_catalogue_id(tx)
         visibility = Visibility(request["visibility"])
         products = list(dict.fromkeys(request["products"]))
         before = await self._change_visibility(tx, catalogue, dict.fromkeys(products, visibility))
@@ -173,7 +162,7 @@ class PublishingService(ResourceService[PublicationRun]):
 
     async def undo_visibility(self, tx: Tx, act: AuditAct) -> None:
         """Restore the visibilities before the act, except of products whose visibility has changed since."""
-        catalogue = await _get_catalogue_id(tx)
+        catalogue = await get_catalogue_id(tx)
         for _, change in act.list_changes("catalogue"):
             current = await self._find_visibilities(tx, list(change.after))
             restored = {
@@ -221,14 +210,26 @@ class PublishingService(ResourceService[PublicationRun]):
         return before
 
 
-async def _get_catalogue_id(tx: Tx) -> str:
-    return (await tx[OrgStore].get_organisation()).get_catalogue_id(tx.tenant.livemode)
+async def _preview(tx: Tx, run: PublicationRun) -> dict[str, Any]:
+    """Return what a run would make visible, to whom, and with which fields."""
+    unshareable = await tx[PublicationStore].count_unshareable(run.products)
+    return {
+        "products": run.total - unshareable,
+        "not_shareable": unshareable,
+        "visible_to": "every organisation",
+        "field_groups": sorted(NETWORK_GROUPS),
+        "licences": [
+            {"holder": licence.holder, "field_groups": sorted(licence.groups)}
+            for licence in await tx[LicenceStore].list_licences()
+            if licence.holder != EVERYONE
+        ],
+    }
 
 
 async def _require_publishable(tx: Tx) -> None:
     """Raise BrandUnverified, or Conflict if the data agreement is not accepted."""
     profile = await tx[VendorProfileStore].find_own()
-    if profile is None or profile.verified_at is None:
+    if profile is None or not profile.verified:
         raise BrandUnverified
     standing = await AgreementService().get_standing(tx, AgreementKind.VENDOR_DATA)
     if not standing.is_sufficient:

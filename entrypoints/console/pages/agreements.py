@@ -7,6 +7,7 @@ from markupsafe import Markup
 from domain.agreements.model import AgreementKind
 from domain.agreements.ports import AgreementStore
 from domain.kernel.resource import require_found
+from domain.orgs.model import VENDOR
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.request import parse_whole_number
 from entrypoints.console.translation import N_, gettext
@@ -17,7 +18,7 @@ AGREEMENT_PATH = "/console/organisation/agreement"
 _API = f"/v1/agreements/{AgreementKind.VENDOR_DATA}"
 _PAGE_SIZE = 20
 
-pages = Pages(AGREEMENT_PATH, section="Organisation", scope="agreements:read", organisation_kind="vendor")
+pages = Pages(AGREEMENT_PATH, section="Organisation", scope="agreements:read", organisation_kind=VENDOR)
 
 
 async def _render_text(text: str) -> Markup:

@@ -13,6 +13,7 @@ from domain.catalogue.filter_counts import FilterCounts
 from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, NETWORK_VIEW, OWN_VIEW
 from domain.catalogue.model import ProductFilter
 from domain.kernel.errors import DomainError, NotFound, Unprocessable
+from domain.orgs.model import VENDOR
 from entrypoints.console.charts import build_offer_history
 from entrypoints.console.context import OperationRefused, PageContext, Pages
 from entrypoints.console.pages.sources import find_source_names
@@ -127,7 +128,7 @@ async def show_product(page: PageContext) -> Response:
     return await _render_product(page, OWN_VIEW)
 
 
-@pages.register_get("/catalogue/<id>/retailer", organisation_kind="vendor")
+@pages.register_get("/catalogue/<id>/retailer", organisation_kind=VENDOR)
 async def show_product_to_retailers(page: PageContext) -> Response:
     """Show a vendor's own product as organisations without a licence of their own read it."""
     return await _render_product(page, NETWORK_VIEW)

@@ -1,13 +1,14 @@
 """Page of demand, for vendors: totals, daily numbers, products and searches without results."""
 
 from domain.demand.model import PERIODS, SignalType
+from domain.orgs.model import VENDOR
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.translation import N_
 from entrypoints.http.exchange import Response
 
 _PAGE_SIZE = 20
 
-pages = Pages("/console/demand", section="Catalogue", scope="analytics:read", organisation_kind="vendor")
+pages = Pages("/console/demand", section="Catalogue", scope="analytics:read", organisation_kind=VENDOR)
 
 
 @pages.register_get(title=N_("Demand"))

@@ -7,7 +7,7 @@ from adapters.api_json import publishing as wire
 from domain.catalogue.licences import EVERYONE, NETWORK_GROUPS, UNSHAREABLE_BASES
 from domain.catalogue.model import Visibility
 from domain.kernel.errors import PermissionDenied, Unprocessable
-from domain.orgs.model import MANAGERS
+from domain.orgs.model import MANAGERS, VENDOR
 from domain.orgs.ports import OrgRegistry
 from domain.orgs.usecases.service import require_role
 from domain.publishing.completeness import REQUIREMENTS
@@ -29,7 +29,7 @@ _API = "/v1/catalogue"
 _PAGE_SIZE = 20
 _MANAGERS_ONLY = N_("Only owners and admins can grant and revoke licences.")
 
-pages = Pages(PUBLISHING_PATH, section="Catalogue", scope="catalogue:read", organisation_kind="vendor")
+pages = Pages(PUBLISHING_PATH, section="Catalogue", scope="catalogue:read", organisation_kind=VENDOR)
 
 
 @pages.register_get(title=N_("Publishing"))
