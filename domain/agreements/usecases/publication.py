@@ -15,13 +15,13 @@ from domain.audit.model import AuditedFields
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.kernel.ids import new_id
-from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.orgs.model import Member, Organisation
-from domain.orgs.ports import OrgRegistry, OrgStore
+from domain.orgs.model import Organisation
+from domain.orgs.ports import OrgRegistry
+from domain.orgs.usecases.service import list_managers
 from domain.outbox.usecases import OutgoingMail
 from ports.clock import Clock
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import UnitOfWork
 
 _AUDITED = AuditedFields("agreement", ("kind", "version", "title", "sha256", "published_at", "accept_by"))
 _NOTICE = (
@@ -76,7 +76,7 @@ class AgreementPublisher:
         for org in vendors:
             async with self.uow.begin(Tenant(org.id, True), replace(context, is_reversible=False)) as tx:
                 await tx[AuditLog].add(_AUDITED.describe_creation(agreement))
-                managers = await _list_managers(tx)
+                managers = await list_managers(tx)
             for member in managers:
                 await self.mail.add_message(
                     member.email, f"Please accept: {agreement.title}", self._build_notice(agreement, org), "agreement"
@@ -96,14 +96,3 @@ class AgreementPublisher:
             base=self.base_url.rstrip("/"),
             consequence=consequence,
         )
-
-
-async def _list_managers(tx: Tx) -> list[Member]:
-    """Return the owners and admins of the organisation."""
-    managers, request = list[Member](), PageRequest(100)
-    while True:
-        page = await tx[OrgStore].list_members(request)
-        managers += [member for member in page.items if member.is_manager]
-        if page.next_key is None:
-            return managers
-        request = PageRequest(100, page.next_key)

@@ -11,11 +11,9 @@ from domain.brand.model import RECHECK_INTERVAL, UNPROVEN_LIFETIME, BrandClaim, 
 from domain.brand.ports import BrandClaimStore, BrandRegistry
 from domain.brand.usecases.claims import ClaimService
 from domain.kernel.errors import Conflict
-from domain.kernel.paging import PageRequest
 from domain.kernel.resource import require_found
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.orgs.model import Member
-from domain.orgs.ports import OrgStore
+from domain.orgs.usecases.service import list_managers
 from domain.people.ports import People
 from domain.probes.facts import extract_host
 from domain.probes.ports import DocumentParser, Unreachable, WebClient
@@ -101,14 +99,9 @@ class ClaimChecker:
         async with self.uow.begin_reading(tenant) as tx:
             claim = require_found(await tx[BrandClaimStore].get(id))
             kinds = {item.kind for item in claim.evidence}
-            members: list[Member] = []
-            request = PageRequest(100)
-            for _ in range(_MAX_MANAGER_PAGES if EvidenceKind.EMAIL_DOMAIN in kinds else 0):
-                page = await tx[OrgStore].list_members(request)
-                members += [member for member in page.items if member.is_manager]
-                if page.next_key is None:
-                    break
-                request = PageRequest(100, page.next_key)
+            members = (
+                await list_managers(tx, max_pages=_MAX_MANAGER_PAGES) if EvidenceKind.EMAIL_DOMAIN in kinds else []
+            )
         people = await self.people.get_many({member.user for member in members} | ({user} if user else set()))
         addresses = {id_: person.email_key for id_, person in people.items() if person.verified_at is not None}
         challenges = [item.challenge for item in claim.evidence if item.challenge is not None and not is_new]

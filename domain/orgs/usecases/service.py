@@ -1,10 +1,11 @@
 """Reading an organisation, the organisations of a user, and the available plans."""
 
 from collections.abc import Collection, Sequence
+from itertools import count
 
 from domain.kernel.errors import PermissionDenied
 from domain.kernel.paging import Page, PageRequest
-from domain.orgs.model import Organisation, Plan
+from domain.orgs.model import Member, Organisation, Plan
 from domain.orgs.ports import Memberships, OrgStore
 from ports.unit_of_work import Tx
 
@@ -60,3 +61,15 @@ async def require_role(tx: Tx, roles: Collection[str], refusal: str) -> None:
     member = (await tx[OrgStore].lock_members((require_person(tx),))).get(require_person(tx))
     if member is None or member.role not in roles:
         raise PermissionDenied(refusal)
+
+
+async def list_managers(tx: Tx, *, max_pages: int | None = None) -> list[Member]:
+    """Return the owners and admins of the organisation; with `max_pages`, only of its first `max_pages` × 100 members."""
+    managers, request = list[Member](), PageRequest(100)
+    for number in count(1):
+        page = await tx[OrgStore].list_members(request)
+        managers += [member for member in page.items if member.is_manager]
+        if page.next_key is None or number == max_pages:
+            break
+        request = PageRequest(100, page.next_key)
+    return managers
