@@ -9,7 +9,7 @@ repeats its deletions by age.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
@@ -256,13 +256,14 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     return placement_before
 
 
-async def _replicate_tables(connection: CoordinatorConnection, names: Iterable[str], report: ProgressReporter) -> None:
-    """Replicate reference tables to every node."""
+async def _replicate_tables(connection: CoordinatorConnection, names: Sequence[str], report: ProgressReporter) -> None:
+    """Replicate reference tables to every node, and adapt the policies of published tables to a cluster."""
+    if names:
+        await connection.fetch_rows("avoid_subqueries_in_policies")
     for name in names:
         report(f"{name}: copied to every node")
         await connection.fetch_rows("replicate_table", name=name)
-        if name == "licences":
-            await connection.fetch_rows("use_shard_of_licences")
+    await connection.fetch_rows("use_shard_of_licences")
 
 
 async def _check_nodes(connection: CoordinatorConnection) -> None:

@@ -393,7 +393,8 @@ async def test_policies_are_evaluated_on_the_shards() -> None:
     The function of the licences reads the shard that every node has (`use_shard_of_licences`).
     """
     connection, tenants = await connect_planner()
-    async with connection:
+    async with connection, connection.transaction(force_rollback=True):
+        await connection.execute(LOADED["cluster.avoid_subqueries_in_policies"].encode())
         cursor = await connection.execute(
             "SELECT tablename, coalesce(qual, ''), coalesce(with_check, '') FROM pg_policies"
         )

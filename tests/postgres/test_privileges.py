@@ -69,6 +69,7 @@ EXPECTED = {
     "published_products": "S",
     "published_terms": "S",
     "published_variants": "S",
+    "session_licences": "S",
     "readable_documents": "S",
     "readable_offers": "S",
     "readable_products": "S",

@@ -121,6 +121,9 @@ SELECT groupid = 0 FROM pg_dist_local_group
 -- replicate_table --
 SELECT create_reference_table(%(name)s::text::regclass)
 
+-- avoid_subqueries_in_policies --
+SELECT set_licence_policies(false)
+
 -- use_shard_of_licences --
 -- The function is used by policies on shards, which cannot refer to the table itself.
 SELECT create_licensed_view('public.' || shard_name(logicalrelid, shardid)) FROM pg_dist_shard WHERE logicalrelid = 'licences'::regclass
