@@ -34,8 +34,8 @@ _PAUSE = 0.02
 """Seconds between two requests."""
 
 
-async def _prepare(stack: Stack, products: int) -> tuple[Tenant, str]:
-    """Create a vendor with `products` unlisted products and a reader with other ones; return the vendor and the reader's API key."""
+async def _prepare(stack: Stack, products: int) -> tuple[Tenant, tuple[str, ...], str]:
+    """Create a vendor with unlisted products and a reader with other ones; return the vendor, its products and the reader's API key."""
     today = datetime.now(UTC).date()
     vendor, reader = await stack.create_organisation("Vendor"), await stack.create_organisation("Reader")
     source = await stack.create_source(vendor)
@@ -54,13 +54,17 @@ async def _prepare(stack: Stack, products: int) -> tuple[Tenant, str]:
         # the reader's audit log begins after the inserted entries, which have no hashes
         await connection.execute(f"DELETE FROM audit_entries WHERE org = '{reader.id}'".encode())
         await connection.execute("VACUUM ANALYZE")
+        cursor = await connection.execute(f"SELECT id FROM products WHERE org = '{vendor.id}' ORDER BY id")
+        ids = tuple(id for (id,) in await cursor.fetchall())
     async with stack.dependencies[UnitOfWork].begin(Tenant(reader.id, True), AUDIT_CONTEXT) as tx:
         _, secret = await stack.dependencies[AccessService].create_key(tx, KeyRequest("bench"))
-    return Tenant(vendor.id, True), secret
+    return Tenant(vendor.id, True), ids, secret
 
 
-async def _execute_run(stack: Stack, tenant: Tenant, kind: PublicationKind) -> PublicationRun:
-    """Execute a publication run of the whole catalogue by the worker; return the run when it has ended."""
+async def _execute_run(
+    stack: Stack, tenant: Tenant, kind: PublicationKind, products: tuple[str, ...]
+) -> PublicationRun:
+    """Execute a publication run of the products by the worker; return the run when it has ended."""
     uow = stack.dependencies[UnitOfWork]
     async with uow.begin(tenant, AUDIT_CONTEXT) as tx:
         if kind is PublicationKind.PUBLISH:
@@ -69,7 +73,8 @@ async def _execute_run(stack: Stack, tenant: Tenant, kind: PublicationKind) -> P
             id=new_id("pub"),
             kind=kind,
             status=PublicationStatus.QUEUED,
-            total=await tx[PublicationStore].count_candidates(kind, None),
+            products=products,
+            total=len(products),
             created_at=tx.now,
             updated_at=tx.now,
         )
@@ -111,23 +116,27 @@ def _print_times(name: str, times: dict[str, list[float]]) -> None:
 
 
 async def main(products: int, idle_seconds: float) -> None:
-    """Measure a reader's lists without other load, during a publication, and during its withdrawal."""
+    """Measure a reader's lists while half of a vendor's catalogue is published and withdrawn; the other half remains published."""
     async with running_stack(port=PORT) as stack:
-        vendor, secret = await _prepare(stack, products)
+        vendor, ids, secret = await _prepare(stack, products)
+        published, remaining = ids[: len(ids) // 2], ids[len(ids) // 2 :]
         processes = [stack.start_process("api"), stack.start_process("worker")]
         try:
             await wait_for_port(PORT)
+            await _execute_run(stack, vendor, PublicationKind.PUBLISH, published)
+            async with stack.dependencies[Pool].connect_as_owner() as pooled:
+                await pooled.driver_connection.execute("VACUUM ANALYZE")
             await _measure_until(secret, asyncio.sleep(5))
             _print_times("idle", (await _measure_until(secret, asyncio.sleep(idle_seconds)))[0])
             for kind in (PublicationKind.PUBLISH, PublicationKind.WITHDRAW):
                 started = time.perf_counter()
-                times, run = await _measure_until(secret, _execute_run(stack, vendor, kind))
+                times, run = await _measure_until(secret, _execute_run(stack, vendor, kind, remaining))
                 seconds = time.perf_counter() - started
                 print_figure(
                     f"{kind} of {run.total:,} products", f"{run.status}   {run.total / seconds:,.0f} products/s"
                 )
                 _print_times(kind, times)
-            _print_times("idle again", (await _measure_until(secret, asyncio.sleep(idle_seconds)))[0])
+                _print_times(f"idle after {kind}", (await _measure_until(secret, asyncio.sleep(idle_seconds)))[0])
         finally:
             for process in processes:
                 process.terminate()
@@ -136,7 +145,7 @@ async def main(products: int, idle_seconds: float) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--products", type=int, default=20_000, help="published products (default: 20,000)")
+    parser.add_argument("--products", type=int, default=20_000, help="products of the vendor (default: 20,000)")
     parser.add_argument(
         "--idle-seconds", type=float, default=20, help="duration of measurements without a run (default: 20)"
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ MAX_PORTION_BYTES = 4 * MIB
 """Maximum size of the documents of the products in one transaction, unless there is only one product."""
 _ASSESSED_DOCUMENTS = 100
 """Number of documents that are assessed at once."""
+_PAUSE_RATIO = 5
+"""Ratio of the pause after a portion to the time that the portion took, so that publications hardly slow other work."""
 MAX_ATTEMPTS = 5
 """Number of attempts after which a run fails."""
 _UNSHAREABLE = (
@@ -59,8 +62,11 @@ class PublicationExecutor:
         try:
             is_finished = False
             while not is_finished and not lost.is_set():
+                started_at = time.monotonic()
                 async with self.uow.begin(job.tenant, job.create_context()) as tx:
                     is_finished = await self._execute_portion(tx, job)
+                if not is_finished:
+                    await asyncio.sleep(_PAUSE_RATIO * (time.monotonic() - started_at))
         except LeaseLost:
             raise
         except Exception as error:
