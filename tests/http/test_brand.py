@@ -509,6 +509,27 @@ async def test_a_domain_that_changed_hands_releases_the_profile(brands: Brands) 
     assert (await brands.check(theirs, brands.rival))["status"] == "approved"
 
 
+async def test_undo_changes_no_released_profile(brands: Brands) -> None:
+    profile = await brands.create_profile()
+    first = await brands.claim(profile, "dns_txt")
+    brands.publish_record(first)
+    await brands.check(first)
+    await brands.decide("revoke", first["id"])
+    before = (await brands.client.get("/v1/brand")).json()["name"]
+    assert (await brands.client.send_json("PATCH", "/v1/brand", {"name": "Fjord of Oslo"})).status == 200
+    [entry] = (await brands.client.get("/v1/audit-events?action=brand.update&limit=1")).json()["data"]
+    second = await brands.claim(profile, "dns_txt")
+    brands.publish_record(second)
+    await brands.check(second)
+    await brands.decide("approve", second["id"])
+    await brands.decide("revoke", second["id"], is_released=True)
+    released = await brands.read_profile(profile)
+    assert released["name"] == "Fjord of Oslo" != before
+    undone = await brands.client.send_json("POST", f"/v1/audit-events/{entry['id']}/undo", {}, idempotency_key="undo")
+    assert undone.status in (404, 409, 422), undone.body
+    assert await brands.read_profile(profile) == released
+
+
 async def test_lost_evidence_is_reviewed_and_never_revoked(brands: Brands) -> None:
     profile = await brands.create_profile()
     claim = await brands.claim(profile, "dns_txt")

@@ -144,7 +144,7 @@ class ProfileService(ResourceService[VendorProfile]):
 
     async def _validate(self, tx: Tx, row: VendorProfile, names: Collection[str]) -> VendorProfile:
         """Validate name, brands and domain. Raises InvalidRequest, and Conflict if a brand has another proven profile."""
-        if row.holder is not None:
+        if tx.tenant.org:
             _refuse_unchangeable(tx, row)
         if "name" in names:
             row = replace(row, name=validate_name(row.name))
