@@ -22,11 +22,14 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 
 _SYLLABLES = "ba be bi bo da do el fa fi fjor ga go ha hel ik ka ko la li lo ma mi mo na no oak or pa ra ri ro sa sta ta ti to va".split()
-_COMMON = {"home": 0.2, "furniture": 0.2, "design": 0.1, "studio": 0.05, "sofa": 0.03, "oak": 0.01}
-"""Common words of names, with the fraction of profiles whose names contain each."""
+_COMMON = {"home": 0.2, "furniture": 0.2, "design": 0.1, "studio": 0.05, "sofa": 0.03, "hara": 0.02, "oak": 0.01}
+"""Common words of names, with the fraction of profiles whose names contain each. `hara` has many similar words."""
+_EXCLUSIVE = ("north", "south", "souths")
+"""Common words, two of them similar. Each is in the names of a tenth of the profiles, and no name contains two."""
 _TERM_TABLES = {"vendor_profile_terms": "term, profile", "vendor_words": "deletion, word"}
-_CLAIMED = 0.01
-_SAMPLES = 300
+_CLAIMED, _VERIFIED = 0.01, 0.1
+"""Fraction of the profiles that are claimed, and of these that are verified."""
+_SAMPLES, _MAX_SECONDS = 300, 20
 _BATCH = 5_000
 _NOW = datetime.now(UTC)
 
@@ -45,12 +48,15 @@ def _create_profile(rng: random.Random, number: int) -> VendorProfile:
     brand = _invent_word(number * 7 + 100_000)
     words = [brand] + ([_invent_word(rng.randrange(50_000))] if rng.random() < 0.3 else [])
     words += [word for word, share in _COMMON.items() if rng.random() < share]
+    words += _EXCLUSIVE[number % 10 : number % 10 + 1]
     catalogue = new_id("cat")
     status = ProfileStatus.CLAIMED if rng.random() < _CLAIMED else ProfileStatus.UNCLAIMED
+    verified = status is ProfileStatus.CLAIMED and rng.random() < _VERIFIED
     return VendorProfile(
         id=new_id("vnd"), name=" ".join(words).title(), slug=f"slug-{number}", brands=(brand,),
         website_domain=f"www.{brand}{number}.example", status=status, catalogue=catalogue, created_at=_NOW,
-        updated_at=_NOW, holder=None, is_gathered=True, service_catalogue=catalogue,
+        updated_at=_NOW, holder=new_id("org") if verified else None, is_gathered=True, service_catalogue=catalogue,
+        verified=verified,
     )  # fmt: skip
 
 
@@ -99,22 +105,33 @@ def _build_filters(sample: Sequence[VendorProfile]) -> Mapping[str, list[Directo
         "q, a whole name": [DirectoryFilter(q=profile.name) for profile in sample],
         "q, a common word": [DirectoryFilter(q=word) for word in _COMMON],
         "q, two common words": [DirectoryFilter(q="sofa oak"), DirectoryFilter(q="design studio")],
+        "q, three common words": [DirectoryFilter(q="home furniture design"), DirectoryFilter(q="studio sofa oak")],
+        "q, a common word with many similar ones": [DirectoryFilter(q="hara oak"), DirectoryFilter(q="studio hara")],
+        "q, common words that no profile has together": [DirectoryFilter(q="north south")],
         "q, a rare and a common word": [DirectoryFilter(q=f"{word} design") for word in words],
         "q, unknown": [DirectoryFilter(q="zzyzx quux")],
         "domain": [DirectoryFilter(domain=profile.website_domain) for profile in sample],
         "q and domain": [DirectoryFilter(q=profile.name, domain=profile.website_domain) for profile in sample],
         "status of few": [DirectoryFilter(status=ProfileStatus.CLAIMED)],
+        "status of few, verified": [DirectoryFilter(status=ProfileStatus.CLAIMED, verified=True)],
         "q of a common word and status of few": [DirectoryFilter(q="oak", status=ProfileStatus.CLAIMED)],
+        "q of a common word and status of most": [DirectoryFilter(q="oak", status=ProfileStatus.UNCLAIMED)],
+        "q of a common word, verified": [DirectoryFilter(q="home", verified=True)],
+        "q of a rare word and status of most": [
+            DirectoryFilter(q=word, status=ProfileStatus.UNCLAIMED) for word in words
+        ],
         "no filter": [DirectoryFilter()],
     }
 
 
-async def _measure(stack: Stack, label: str, filters: Sequence[DirectoryFilter]) -> None:
-    """Print the times of the first page and of the page after it."""
+async def _measure(stack: Stack, label: str, filters: Sequence[DirectoryFilter], *, backwards: bool = False) -> None:
+    """Print the times of the first two pages, or of the last two (`backwards`)."""
     uow, tenant = stack.dependencies[UnitOfWork], Tenant("org_bench", True)
-    times, found = [], 0
+    times, found, end = [], 0, time.perf_counter() + _MAX_SECONDS
     for number in range(_SAMPLES):
-        request = PageRequest(20)
+        if time.perf_counter() > end:
+            break
+        request = PageRequest(20, None, backwards)
         for _ in range(2):
             started = time.perf_counter()
             async with uow.begin_reading(tenant) as tx:
@@ -123,7 +140,7 @@ async def _measure(stack: Stack, label: str, filters: Sequence[DirectoryFilter])
             found += len(page.items)
             if page.next_key is None:
                 break
-            request = PageRequest(20, page.next_key)
+            request = PageRequest(20, page.next_key, backwards)
     times.sort()
     p95 = times[int(len(times) * 0.95)]
     print_figure(label, f"median {statistics.median(times):.1f} ms, p95 {p95:.1f} ms, {found / len(times):.1f} found")
@@ -136,6 +153,7 @@ async def main(count: int) -> None:
         url = stack.env["JOINERY_DATABASE_URL"].replace("//joinery@", "//postgres@")
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute("SET synchronous_commit = off")
+            await connection.execute("SET session_replication_role = replica")  # the holders do not exist
             started = time.perf_counter()
             sample = await _insert_profiles(connection, count)
             await connection.execute("VACUUM ANALYZE vendor_profiles, vendor_profile_terms, vendor_words")
@@ -148,6 +166,8 @@ async def main(count: int) -> None:
                     print_figure(table, f"{rows:,} rows, {size / 2**20:,.0f} MiB")
         for label, filters in _build_filters(sample).items():
             await _measure(stack, label, filters)
+        for label in ("q, a common word", "q, two common words"):
+            await _measure(stack, f"{label}, last pages", _build_filters(sample)[label], backwards=True)
 
 
 if __name__ == "__main__":

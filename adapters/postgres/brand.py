@@ -27,12 +27,14 @@ from domain.brand.names import (
     list_deletions,
     list_profile_terms,
     list_profile_words,
+    list_status_terms,
     name_term,
     select_similar,
     split_query,
     word_term,
 )
 from domain.brand.ports import BrandClaimStore, BrandRegistry, ClaimInvitationStore, VendorProfileStore
+from domain.catalogue.search_terms import MAX_QUERY_WORDS
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
@@ -48,10 +50,28 @@ CONFLICT_MESSAGES |= {
     "vendor_profiles_holder": "The organisation already holds a profile, and can hold only one.",
     "vendor_profile_terms_brand": "A brand, or the name as a brand, already has another profile. Claim that profile, or merge the two.",
 }
-_MAX_COUNT = 1_000
-"""Maximum number of profiles that are counted for each term, to find the rarest word of a query."""
+_SCAN_LIMIT = 3_000
+"""Maximum number of profiles that are scanned for a page with several filters or words (a look-up takes about 2 µs)."""
+_FREQUENT = 1_000
+"""Number of profiles after the page's start from which a term is frequent."""
+_MAX_GROUPS = MAX_QUERY_WORDS + 2
+"""Maximum number of groups of terms: words, a domain, and a status."""
 _RIVAL_GRADES = [Grade.STRONG, Grade.CONCLUSIVE]
 _COLUMNS = PROFILES.stored_columns
+_GROUP_CONDITION = """\
+            AND (s.profile IN ( --? group{place}
+                SELECT t.profile FROM vendor_profile_terms t WHERE t.livemode = %(livemode)s AND t.term = ANY(%(rare{place})s) --? group{place}
+                    AND t.profile < %(page_key)s --? group{place} after
+                    AND t.profile > %(page_key)s --? group{place} before
+            ) OR ( --? group{place}
+                SELECT true FROM vendor_profile_terms t --? group{place}
+                WHERE t.livemode = %(livemode)s AND t.term = ANY(%(frequent{place})s) AND t.profile = s.profile LIMIT 1 --? group{place}
+            )) --? group{place}"""
+"""Template of the SQL condition that a profile has a term of the group.
+
+The profiles of rare terms are read once, and frequent terms are looked up for each profile. A scalar sub-select remains a look-up in
+every plan.
+"""
 SQL = load_statements(
     "brand",
     profile=PROFILES.build_column_list(),
@@ -60,6 +80,9 @@ SQL = load_statements(
     settings=", ".join(f"{name} = %({name})s" for name in _COLUMNS if name != "id"),
     claim=CLAIMS.build_column_list(),
     invitation=INVITATIONS.build_column_list(),
+    scan_limit=str(_SCAN_LIMIT),
+    frequent=str(_FREQUENT),
+    group_conditions="\n".join(_GROUP_CONDITION.replace("{place}", str(place)) for place in range(_MAX_GROUPS - 1)),
 )
 
 
@@ -96,48 +119,50 @@ class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
         return PROFILES.build_from_row(*row) if row else None
 
     async def page(self, request: PageRequest, filter: DirectoryFilter) -> Page[VendorProfile]:
-        conditions = filter.get_conditions()
-        values: dict[str, Any] = {name: conditions[name] for name in ("status", "verified") if name in conditions}
-        names = build_page_line_names(request).union(values)
-        statement = "list_profiles"
-        if filter.q is not None or filter.domain is not None:
-            names |= {"filtered"} if values else frozenset()
-            statement, values["starts"] = "search_profiles", encode_jsonb(await self._list_starts(filter))
-        rows = await self._session.fetch_rows(
-            render_statement(SQL[statement], names, request.limit + 1), **values, **build_page_params(request)
-        )
+        if filter.get_conditions():
+            groups = await self._list_groups(filter)
+            return await self._search(request, groups) if all(groups) else build_page([], request)
+        statement = render_statement(SQL["list_profiles"], build_page_line_names(request), request.limit + 1)
+        rows = await self._session.fetch_rows(statement, **build_page_params(request))
         return build_page([PROFILES.build_from_row(*row) for row in rows], request)
 
-    async def _list_starts(self, filter: DirectoryFilter) -> list[dict[str, Any]]:
-        """Return the starts of a search: terms, each with groups of terms of which a profile must have one each.
-
-        The terms of the rarest word are the starts, so that few profiles are examined.
-        """
-        domain_groups = [[domain_term(filter.domain)]] if filter.domain is not None else []
-        if filter.q is None:
-            return [{"term": term, "groups": []} for [term] in domain_groups]
-        words, joined = split_query(filter.q)
-        if not words:
-            return []
-        wanted = dict.fromkeys((*words, joined))
-        deletions = sorted({text for word in wanted for text in list_deletions(word)})
-        known = [word for (word,) in await self._fetch_rows("list_similar_words", deletions=deletions)]
-        terms_by_word = {word: list(map(word_term, select_similar(word, known))) for word in wanted}
-        starts: list[dict[str, Any]] = []
-        for alternative in (words, [joined]) if len(words) > 1 else (words,):
-            groups = [*domain_groups, *(terms_by_word[word] for word in alternative)]
-            place = await self._find_rarest(groups)
-            others = [*groups[:place], *groups[place + 1 :]]
-            starts += [{"term": term, "groups": others} for term in groups[place]]
-        return starts
-
-    async def _find_rarest(self, groups: Sequence[Sequence[str]]) -> int:
-        """Return the index of the group of terms that the fewest profiles have."""
+    async def _search(self, request: PageRequest, groups: Sequence[Sequence[str]]) -> Page[VendorProfile]:
+        """Return a page of the profiles that have a term of each group. The profiles of the rarest group are scanned."""
+        names, params = build_page_line_names(request), build_page_params(request)
         if len(groups) == 1:
-            return 0
-        rows = await self._fetch_rows("count_profiles", groups=encode_jsonb(groups), max_count=_MAX_COUNT)
-        counts = [count for (count,) in rows]
-        return counts.index(min(counts))
+            names, params["terms"] = names | {"page_limit"}, groups[0]
+        else:
+            ranking = render_statement(SQL["rank_groups"], names)
+            ranked = await self._session.fetch_rows(ranking, groups=encode_jsonb(groups), **params)
+            (rare, frequent), *others = ranked
+            params["terms"] = [*rare, *frequent]
+            for place, (rare, frequent) in enumerate(others):
+                params |= {f"rare{place}": rare, f"frequent{place}": frequent}
+            names |= {"scan_limit", *(f"group{place}" for place in range(len(others)))}
+        statement = render_statement(SQL["search_profiles"], names, request.limit + 1)
+        rows = await self._session.fetch_rows(statement, **params)
+        found = [(PROFILES.build_from_row(*row), is_match) for is_match, *row in rows]
+        scan_end = next((profile.id for profile, is_match in found if not is_match), None)
+        return build_page([profile for profile, is_match in found if is_match], request, scan_end=scan_end)
+
+    async def _list_groups(self, filter: DirectoryFilter) -> list[list[str]]:
+        """Return groups of terms. A profile matches the filter if it has a term of each group."""
+        groups = list[list[str]]()
+        if filter.domain is not None:
+            groups.append([domain_term(filter.domain)])
+        if filter.status is not None or filter.verified is not None:
+            groups.append(list_status_terms(filter.status, filter.verified))
+        if filter.q is not None:
+            words, joined = split_query(filter.q)
+            deletions = sorted({text for word in (*words, joined) for text in list_deletions(word)})
+            known = [word for (word,) in await self._fetch_rows("list_similar_words", deletions=deletions)]
+            # a profile with the joined words matches without the words
+            instead = select_similar(joined, known)
+            groups += [
+                [word_term(similar) for similar in dict.fromkeys((*select_similar(word, known), *instead))]
+                for word in words or (joined,)
+            ]
+        return groups
 
     async def find_proven_profiles(self, names: Collection[str], *, besides: str) -> Mapping[str, str]:
         key_by_term = {term(name): compute_brand_key(name) for term in (brand_term, name_term) for name in names}

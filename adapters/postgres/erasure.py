@@ -8,6 +8,8 @@ from psycopg import sql
 from adapters.postgres.brand import PROFILES, list_terms
 from adapters.postgres.nodes.connections import Connection, fetch_rows
 from adapters.postgres.nodes.pool import Pool
+from domain.brand.model import ProfileStatus
+from domain.brand.names import status_term
 from domain.kernel.tenancy import Tenant
 from ports.signals import Signal
 
@@ -52,6 +54,7 @@ _RELEASE_PROFILE = """
 UPDATE vendor_profiles SET holder = NULL, status = 'unclaimed', verified = false, verified_at = NULL, catalogue = service_catalogue
 WHERE livemode = %s AND id = %s
 """
+_RELEASE_TERM = "UPDATE vendor_profile_terms SET term = %s WHERE livemode = %s AND term = %s AND profile = %s"
 _DELETE_TERMS = "DELETE FROM vendor_profile_terms WHERE livemode = %s AND term = ANY(%s) AND profile = %s"
 _SIGN_IN_TABLES = ("oauth_families", "oauth_codes", "oauth_devices")
 
@@ -111,6 +114,9 @@ async def _delete_profiles(connection: Connection, org: str) -> int:
         profile = PROFILES.build_from_row(*row)
         if profile.is_gathered:
             await connection.execute(_RELEASE_PROFILE, (livemode, profile.id))
+            old = status_term(profile.status, verified=profile.verified)
+            new = status_term(ProfileStatus.UNCLAIMED, verified=False)
+            await connection.execute(_RELEASE_TERM, (new, livemode, old, profile.id))
             continue
         await connection.execute(_DELETE_TERMS, (livemode, list_terms(profile), profile.id))
         await connection.execute("DELETE FROM vendor_profiles WHERE livemode = %s AND id = %s", (livemode, profile.id))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from rapidfuzz.distance import OSA
 
 from domain.brand.domains import list_search_domains
-from domain.brand.model import VendorProfile
+from domain.brand.model import ProfileStatus, VendorProfile
 from domain.catalogue.search_terms import MAX_QUERY_WORDS, normalise_brand, split_into_words
 from domain.matching.words import COMPANY_WORDS, normalise_characters
 
@@ -18,7 +18,7 @@ _MIN_TOLERANT_CHARS = 4
 """Minimum number of characters of a word that is found with a wrong letter."""
 LEGAL_FORMS = COMPANY_WORDS & {"inc", "co", "ltd", "llc", "corp", "company", "gmbh", "ag", "sa", "spa", "srl", "ab"}
 """Words of a company's legal form, which do not distinguish brands; others, such as `home`, do."""
-_BRAND, _DOMAIN, _NAME, _WORD = "b:", "d:", "n:", "w:"
+_BRAND, _DOMAIN, _NAME, _STATUS, _WORD = "b:", "d:", "n:", "s:", "w:"
 
 
 def list_words(name: str) -> list[str]:
@@ -52,6 +52,21 @@ def domain_term(domain: str) -> str:
     return _DOMAIN + domain
 
 
+def status_term(status: ProfileStatus, *, verified: bool) -> str:
+    """Return the search key of a status, with or without verification."""
+    return f"{_STATUS}{status}{':verified' if verified else ''}"
+
+
+def list_status_terms(status: ProfileStatus | None, verified: bool | None) -> list[str]:
+    """Return the search keys of all statuses, with or without verification, that the arguments permit; None permits any."""
+    return [
+        status_term(permitted, verified=is_verified)
+        for permitted in ProfileStatus
+        for is_verified in (False, True)
+        if status in (None, permitted) and verified in (None, is_verified)
+    ]
+
+
 def word_term(word: str) -> str:
     """Return the search key of a word."""
     return _WORD + word
@@ -70,12 +85,13 @@ def list_profile_words(name: str, brands: Iterable[str]) -> set[str]:
 
 
 def list_profile_terms(profile: VendorProfile) -> list[str]:
-    """Return the search keys of a profile: words of name and brands, the domain with its parent domains, and if proven, brands and name.
+    """Return the search keys of a profile: words, the domain with its parent domains, the status, and if proven, brands and name.
 
     The name of a profile that its vendor stated itself is a brand: it was approved because it is the domain's name.
     """
     name, brands, domain = profile.name, profile.brands, profile.website_domain
-    terms = {*map(word_term, list_profile_words(name, brands))}
+    terms = {status_term(profile.status, verified=profile.verified)}
+    terms.update(map(word_term, list_profile_words(name, brands)))
     terms.update(map(domain_term, list_search_domains(domain) if domain else ()))
     if profile.is_proven:
         terms.update(map(brand_term, brands), [name_term(name) if profile.is_gathered else brand_term(name)])

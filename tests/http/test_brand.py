@@ -263,8 +263,14 @@ async def test_a_dns_record_approves_a_claim(brands: Brands) -> None:
     assert (held["status"], held["verified"], held["catalogue"]) == ("claimed", True, catalogue)
     assert "verified_at" in held
     assert (await brands.client.get("/v1/brand")).json()["id"] == profile, "the own profile is absorbed"
-    [row] = (await brands.client.get("/v1/vendor-profiles")).json()["data"]
-    assert row["brands"] == ["Fjord"], "unproven brands are not moved"
+    for query, count in (
+        ("", 1),
+        ("?status=claimed&verified=true", 1),
+        ("?status=unclaimed", 0),
+        ("?verified=false", 0),
+    ):
+        rows = (await brands.client.get(f"/v1/vendor-profiles{query}")).json()["data"]
+        assert [row["brands"] for row in rows] == [["Fjord"]] * count, "unproven brands are not moved"
     refused = await brands.client.send_json("PATCH", "/v1/brand", {"name": "Ikea"})
     assert (refused.status, refused.code) == (409, "conflict")
     assert await brands.list_events() == [

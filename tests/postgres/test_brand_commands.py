@@ -95,11 +95,15 @@ def test_an_operator_manages_profiles_and_claims(
     command("claim", "reject", claim, "--reason", "No.", fails="approved")
     revoked = command("claim", "revoke", claim, "--reason", "The domain has a new owner.")
     assert revoked["status"] == "revoked"
+    command("claim", "approve", create_claim(environment, vendor, made["profile"]), "--reason", "Transferred back.")
+    status_terms = "SELECT term FROM vendor_profile_terms WHERE livemode AND term ^@ 's:' ORDER BY 1"
+    assert fetch_rows(environment, status_terms) == [("s:claimed:verified",), ("s:unclaimed",)]
     monkeypatch.setattr(erasure, "GRACE_SECONDS", 0.0)
     command("org", "delete", "--org", "Vendor", "--confirm", "Vendor")
     assert fetch_rows(environment, "SELECT name, status, holder FROM vendor_profiles ORDER BY 1") == [
         ("Fjord", "unclaimed", None),
         ("Fjord Oy", "unclaimed", None),
     ]
+    assert fetch_rows(environment, status_terms) == [("s:unclaimed",)] * 2
     assert fetch_rows(environment, "SELECT FROM brand_claims") == []
     assert fetch_rows(environment, "SELECT FROM vendor_profile_terms WHERE term = 'w:vendor'") == []

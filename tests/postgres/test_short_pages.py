@@ -15,6 +15,8 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from benchmarks.generated_rows import CATEGORIES, GTIN, build_row_id, create_past_partitions, insert_rows
+from domain.brand.model import DirectoryFilter, ProfileStatus
+from domain.brand.ports import VendorProfileStore
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.paging import Page, PageRequest
@@ -31,6 +33,24 @@ ROWS = 25_000
 NOW = datetime.now(UTC)
 YESTERDAY = NOW - timedelta(hours=36)
 BeginReading = Callable[[], Any]
+_PROFILES = """
+WITH profiles AS (
+    INSERT INTO vendor_profiles (livemode, id, name, slug, brands, status, verified, catalogue, version, created_at, updated_at, is_gathered,
+        service_catalogue)
+    SELECT true, 'vnd_' || lpad(n::text, 22, '0'), 'Name', n, '{}', 'unclaimed', false, 'cat_1', 1, now(), now(), true, 'cat_1'
+    FROM generate_series(0, %s - 1) n RETURNING id, slug::integer AS n
+), terms AS (
+    INSERT INTO vendor_profile_terms (livemode, term, profile)
+    SELECT true, term, id FROM profiles CROSS JOIN LATERAL (VALUES
+        ('w:walnut', n %% 2 = 0 OR n < 50), ('w:oaken', n %% 2 = 1), ('w:oakens', n %% 4 = 1), ('w:chair', n %% 3 = 0), ('w:rare', n %% 999 = 0),
+        ('w:walnutoaken', n = 9000), ('d:shop.example', n = 6), ('s:claimed', n %% 100 = 0), ('s:unclaimed', n %% 100 <> 0)
+    ) AS t (term, is_set) WHERE is_set
+)
+INSERT INTO vendor_words (livemode, deletion, word)
+SELECT true, deletion, word FROM (VALUES ('walnut', 'walnut'), ('wlnut', 'walnut'), ('oaken', 'oaken'), ('oaken', 'oakens'), ('chair', 'chair'),
+    ('rare', 'rare'), ('walnutoaken', 'walnutoaken')) AS w (deletion, word)
+"""
+"""Statement that adds profiles with words, of which `walnut` and `oaken` occur together only in the oldest."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -45,6 +65,7 @@ async def begin_reading() -> AsyncIterator[BeginReading]:
             await create_past_partitions(owner, NOW.date())
             await insert_rows(owner, organisation.id, organisation.get_catalogue_id(True), ROWS, NOW.date())
             await owner.execute("UPDATE webhook_deliveries SET status = 'failed' WHERE type = 'offer.changed'")
+            await owner.execute(_PROFILES, (ROWS,))
             await owner.execute("ANALYZE")
             uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
             yield lambda: uow.begin_reading(Tenant(organisation.id, True))
@@ -133,6 +154,41 @@ async def test_deliveries_are_listed_by_status_and_type(begin_reading: BeginRead
         )
     assert found == [build_row_id("dlv", 0, NOW.date(), ROWS)]
     assert short
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("filter", "is_match", "may_be_short"),
+    [
+        (DirectoryFilter(q="oaken"), lambda n: n % 2 == 1, False),
+        (DirectoryFilter(q="wlanut chair"), lambda n: n % 3 == 0 and (n % 2 == 0 or n < 50), False),
+        (DirectoryFilter(q="walnut oaken"), lambda n: (n % 2 == 1 and n < 50) or n == 9000, True),
+        (DirectoryFilter(q="rare chair oaken"), lambda n: n % 999 == 0 and n % 2 == 1, False),
+        (DirectoryFilter(q="walnut", domain="shop.example"), lambda n: n == 6, False),
+        (DirectoryFilter(q="chair nowhere"), lambda n: False, False),
+        (DirectoryFilter(status=ProfileStatus.CLAIMED, verified=False), lambda n: n % 100 == 0, False),
+        (DirectoryFilter(q="chair", status=ProfileStatus.CLAIMED), lambda n: n % 300 == 0, False),
+        (DirectoryFilter(q="oaken", status=ProfileStatus.CLAIMED), lambda n: False, False),
+        (DirectoryFilter(q="oaken", verified=False), lambda n: n % 2 == 1, False),
+        (DirectoryFilter(verified=True), lambda n: False, False),
+    ],
+)
+async def test_profiles_are_searched(
+    begin_reading: BeginReading,
+    filter: DirectoryFilter,
+    is_match: Callable[[int], bool],
+    may_be_short: bool,
+    backwards: bool,
+) -> None:
+    wanted = [f"vnd_{n:022}" for n in range(ROWS) if is_match(n)]
+    async with begin_reading() as tx:
+        found, short = await _walk_pages(
+            lambda request: tx[VendorProfileStore].page(request, filter),
+            PageRequest(100, None, backwards),
+            lambda profile: profile.id,
+        )
+    assert found == (wanted if backwards else wanted[::-1])
+    assert bool(short) is may_be_short
 
 
 async def test_pages_of_one_filter_are_full(begin_reading: BeginReading) -> None:

@@ -17,8 +17,6 @@ WHERE livemode = %(livemode)s AND term = ANY(%(terms)s) AND profile <> %(besides
 -- list_profiles --
 SELECT {profile} FROM vendor_profiles
 WHERE livemode = %(livemode)s AND merged_into IS NULL
-    AND status = %(status)s --? status
-    AND verified = %(verified)s --? verified
     AND id < %(page_key)s --? after
     AND id > %(page_key)s --? before
 ORDER BY id DESC LIMIT {limit} --? forwards
@@ -27,47 +25,58 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 -- list_similar_words --
 SELECT DISTINCT word FROM vendor_words WHERE livemode = %(livemode)s AND deletion = ANY(%(deletions)s)
 
--- count_profiles --
--- The number of profiles of each group of terms, at most about `max_count` for each term.
-SELECT (
-    SELECT count(*) FROM jsonb_array_elements_text(g.terms) AS given (term)
-    CROSS JOIN LATERAL (
-        SELECT FROM vendor_profile_terms t WHERE t.livemode = %(livemode)s AND t.term = given.term LIMIT %(max_count)s
-    ) AS counted
-)
+-- rank_groups --
+-- The rare and the frequent terms of each group, from the group that the fewest profiles have near the page's start to that of the most. A term is
+-- frequent if `frequent` profiles have it.
+SELECT coalesce(array_agg(given.term) FILTER (WHERE nearest.number < {frequent}), '{}'),
+    coalesce(array_agg(given.term) FILTER (WHERE nearest.number = {frequent}), '{}')
 FROM jsonb_array_elements(%(groups)s) WITH ORDINALITY AS g (terms, place)
-ORDER BY g.place
+CROSS JOIN LATERAL jsonb_array_elements_text(g.terms) AS given (term)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS number,
+        min(t.profile) AS last --? forwards
+        max(t.profile) AS last --? backwards
+    FROM (
+        SELECT profile FROM vendor_profile_terms WHERE livemode = %(livemode)s AND term = given.term
+            AND profile < %(page_key)s --? after
+            AND profile > %(page_key)s --? before
+        ORDER BY profile DESC LIMIT {frequent} --? forwards
+        ORDER BY profile ASC LIMIT {frequent} --? backwards
+    ) AS t
+) AS nearest
+GROUP BY g.place
+ORDER BY max(nearest.last) FILTER (WHERE nearest.number = {frequent}) ASC NULLS FIRST, sum(nearest.number) --? forwards
+ORDER BY min(nearest.last) FILTER (WHERE nearest.number = {frequent}) DESC NULLS FIRST, sum(nearest.number) --? backwards
 
 -- search_profiles --
--- Each start is a term and the groups of terms of which a profile must have one each. The first profiles of each start are merged.
-WITH found AS (
-    SELECT DISTINCT one.profile
-    FROM jsonb_to_recordset(%(starts)s) AS start (term text, groups jsonb)
-    CROSS JOIN LATERAL (
-        SELECT t.profile FROM vendor_profile_terms t
-        WHERE t.livemode = %(livemode)s AND t.term = start.term
-            AND EXISTS ( --? filtered
-                SELECT FROM vendor_profiles p WHERE p.livemode = %(livemode)s AND p.id = t.profile --? filtered
-                    AND p.status = %(status)s --? status
-                    AND p.verified = %(verified)s --? verified
-            ) --? filtered
-            AND t.profile < %(page_key)s --? after
-            AND t.profile > %(page_key)s --? before
-            AND NOT EXISTS (
-                SELECT FROM jsonb_array_elements(start.groups) AS g (terms)
-                WHERE NOT EXISTS (
-                    SELECT FROM vendor_profile_terms m
-                    WHERE m.livemode = %(livemode)s AND m.profile = t.profile
-                        AND m.term = ANY(ARRAY(SELECT jsonb_array_elements_text(g.terms)))
-                )
-            )
-        ORDER BY t.profile DESC LIMIT {limit} --? forwards
-        ORDER BY t.profile ASC LIMIT {limit} --? backwards
-    ) AS one
-    ORDER BY one.profile DESC LIMIT {limit} --? forwards
-    ORDER BY one.profile ASC LIMIT {limit} --? backwards
+-- The nearest profiles with one of the `terms` are scanned; the conditions state what else a match has. If the scan has reached its limit, its last
+-- profile follows the matches, with `is_match` false.
+WITH scanned AS MATERIALIZED (
+    SELECT DISTINCT nearest.profile FROM unnest(%(terms)s::text[]) AS given (term) CROSS JOIN LATERAL (
+        SELECT profile FROM vendor_profile_terms WHERE livemode = %(livemode)s AND term = given.term
+            AND profile < %(page_key)s --? after
+            AND profile > %(page_key)s --? before
+        ORDER BY profile DESC LIMIT {limit} --? forwards page_limit
+        ORDER BY profile ASC LIMIT {limit} --? backwards page_limit
+        ORDER BY profile DESC LIMIT {scan_limit} --? forwards scan_limit
+        ORDER BY profile ASC LIMIT {scan_limit} --? backwards scan_limit
+    ) AS nearest
+    ORDER BY nearest.profile DESC LIMIT {scan_limit} --? forwards
+    ORDER BY nearest.profile ASC LIMIT {scan_limit} --? backwards
+), found AS (
+    (
+        SELECT s.profile, true AS is_match FROM scanned s WHERE true
+{group_conditions}
+        ORDER BY s.profile DESC LIMIT {limit} --? forwards
+        ORDER BY s.profile ASC LIMIT {limit} --? backwards
+    )
+    UNION ALL ( --? scan_limit
+        SELECT s.profile, false FROM scanned s --? scan_limit
+        ORDER BY s.profile DESC OFFSET {scan_limit} - 1 LIMIT 1 --? forwards scan_limit
+        ORDER BY s.profile ASC OFFSET {scan_limit} - 1 LIMIT 1 --? backwards scan_limit
+    ) --? scan_limit
 )
-SELECT p.* FROM found
+SELECT found.is_match, p.* FROM found
 CROSS JOIN LATERAL (
     SELECT {profile} FROM vendor_profiles WHERE livemode = %(livemode)s AND id = found.profile LIMIT 1
 ) AS p

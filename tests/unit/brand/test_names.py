@@ -13,6 +13,7 @@ from domain.brand.names import (
     list_deletions,
     list_profile_terms,
     list_profile_words,
+    list_status_terms,
     select_similar,
     split_query,
 )
@@ -44,6 +45,7 @@ def test_only_proven_profiles_reserve_brands(changes: dict[str, Any], reserved: 
     terms = list_profile_terms(build_profile(**changes))
     assert {term for term in terms if term[0] in "bn"} == reserved
     assert "d:fjord.example" in terms
+    assert {term for term in terms if term[0] == "s"} < set(list_status_terms(None, changes.get("verified", False)))
 
 
 @pytest.mark.parametrize(
