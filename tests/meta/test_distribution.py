@@ -394,7 +394,7 @@ async def test_policies_are_evaluated_on_the_shards() -> None:
     """
     connection, tenants = await connect_planner()
     async with connection, connection.transaction(force_rollback=True):
-        await connection.execute(LOADED["cluster.avoid_subqueries_in_policies"].encode())
+        await connection.execute("SELECT set_licence_policies(false)")
         cursor = await connection.execute(
             "SELECT tablename, coalesce(qual, ''), coalesce(with_check, '') FROM pg_policies"
         )
