@@ -43,8 +43,11 @@ class RecordQuotaExceeded(Exception):
 
 
 async def check_removal_limit(feed: FeedComparison, run: Run) -> None:
-    """Raise RemovalLimitExceeded if the run would withdraw too many offers, unless a user has disabled the limit for it."""
-    if not run.is_complete or run.accept_shrink:
+    """Raise RemovalLimitExceeded if the run would withdraw too many offers, unless a user has disabled the limit for it.
+
+    A source that follows a catalogue has no limit: the vendor decides what other organisations can read.
+    """
+    if not run.is_complete or run.accept_shrink or feed.source.follows_catalogue:
         return
     async with feed.uow.begin_reading(feed.tenant) as tx:
         offer_count = await tx[CatalogueStore].count_stated_offers(run.source, run.stream)

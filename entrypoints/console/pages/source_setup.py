@@ -376,7 +376,7 @@ async def _preview_pull(
     Raises OperationRefused if the source in `body` cannot be created.
     """
     source, known, previewing = await _create_unsaved_source(page, body, credentials)
-    job = ConnectorTask(source.config, credentials, "catalogue", organisation=page.principal.tenant.org)
+    job = ConnectorTask(source.config, credentials, "catalogue", tenant=page.principal.tenant)
     return _build_preview_values(await previewing.preview_fetched(source, job, known))
 
 
