@@ -9,17 +9,25 @@ from typing import Any
 import pytest
 
 from domain.catalogue.licences import EVERYONE
-from domain.catalogue.model import Visibility
-from domain.kernel.errors import Conflict
+from domain.catalogue.model import LicenceBasis, Visibility
+from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.usecases.publication import change_visibility
+from domain.events.ports import EventLog
+from domain.kernel.errors import Conflict, Unprocessable
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
 from domain.matching.model import Merge
 from domain.publishing.usecases.licences import LicenceService
 from domain.runs.model import StartRun
 from domain.runs.usecases.service import RunService
 from domain.sources.usecases.network_connector import NetworkConnectors
-from tests.contract.test_published_catalogues import EXTRA_GROUPS, Network, _create_network
+from domain.sources.usecases.service import SourceService
+from entrypoints.operations.validation import JsonSchemaValidator
+from tests.contract.test_published_catalogues import EXTRA_GROUPS, Network, _create_network, _find_catalogue
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.followed_catalogues import FollowerHarness, create_follower
+from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
 LICENCES = LicenceService()
@@ -216,6 +224,72 @@ async def test_merged_originals_are_copied_with_distinct_locations(backend: Back
     assert (run.status, run.problems) == ("succeeded", ())
     originals, copies = await _read_both(network, follower)
     assert copies == originals and len(copies) == 6
+
+
+async def test_data_of_a_followed_catalogue_is_never_published(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    await follower.follow(network.owner)
+    tenant, other = follower.tenant, network.readers[1]
+    own = MergedCatalogue(backend.uow, tenant)
+    source = await own.create_source(catalogue=follower.source.catalogue, licence_basis=LicenceBasis.OWN_DATA)
+    product = await own.load_product(source, "P0", "red")
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await LICENCES.grant_to_everyone(tx)
+        copies = await tx[CatalogueStore].load_products(follower.source.id, [one.id for one in network.vendor.products])
+        copied = [one.id for one in copies.values()]
+        outcome = await change_visibility(tx, [*copied, product.id], Visibility.LISTED)
+        await tx[EventLog].append(outcome.events)
+    assert (sorted(outcome.unshareable), outcome.changed) == (sorted(copied), [product.id])
+
+    async def list_published() -> set[str]:
+        return set(await network.read_products(other, catalogue=follower.source.catalogue))
+
+    assert await list_published() == {product.id}
+    own.products += copies.values()
+    merge = await own.merge_variants(product.variants[0], copies[network.vendor.products[0].id].variants[0])
+    assert await list_published() == set(), "a merged product would reveal the copied data"
+    await own.undo_merge(merge)
+    assert await list_published() == {product.id}
+
+
+def _create_service(follower: FollowerHarness) -> SourceService:
+    unused: Any = None
+    return SourceService(follower.connectors, unused, JsonSchemaValidator(), unused, unused, None)
+
+
+async def test_sources_that_could_reveal_or_share_data_are_refused(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    service, unpublished = _create_service(follower), await backend.tenant()
+    new = {"name": "Copy", "kind": "api", "connector": "network", "config": {"catalogue": network.catalogue}}
+
+    async def find_refusal(tenant: Tenant, source: str | None = None, **changes: Any) -> tuple[str, str]:
+        with pytest.raises(Unprocessable) as refusal:
+            async with backend.uow.begin(tenant, builders.CALL) as tx:
+                await (service.update(tx, source, changes) if source else service.create(tx, new | changes))
+        return refusal.value.fields[0].field, refusal.value.detail
+
+    unknown = await find_refusal(follower.tenant, config={"catalogue": new_id("cat")})
+    hidden = await find_refusal(follower.tenant, config={"catalogue": await _find_catalogue(backend, unpublished)})
+    assert unknown == hidden and unknown[0] == "config.catalogue"
+    assert (await find_refusal(network.owner))[1].startswith("This is your own catalogue.")
+    source = follower.source.id
+    for tenant_source in (None, source):
+        assert (await find_refusal(follower.tenant, tenant_source, licence_basis=LicenceBasis.OWN_DATA))[
+            0
+        ] == "licence_basis"
+    assert (await find_refusal(follower.tenant, source, connector="api"))[0] == "connector"
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        other = await service.create(tx, {"name": "A", "kind": "api", "connector": "api", "config": {}})
+        assert not (await service.create(tx, new)).first_party
+    assert (await find_refusal(follower.tenant, other.id, connector="network"))[0] == "connector"
+
+
+async def test_a_source_remains_changeable_without_a_licence(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    async with backend.uow.begin(network.owner, builders.CALL) as tx:
+        await LICENCES.revoke(tx, EVERYONE)
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        await _create_service(follower).update(tx, follower.source.id, {"name": "Former vendor"})
 
 
 @pytest.mark.parametrize("seed", range(5))

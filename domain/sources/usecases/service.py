@@ -126,7 +126,7 @@ class SourceService(ResourceService[Source]):
             NETWORK_CONNECTOR in (before.connector, changes.get("connector", before.connector))
             and "connector" in changes
         ):
-            detail = f"A source with the connector {before.connector} cannot get another one. Create a new source."
+            detail = "A source cannot start or stop following a catalogue. Create another source."
             raise Unprocessable.for_field("connector", "invalid_value", detail)
         if "config" in changes:
             config = derived["config"] = _to_plain_json(changes["config"])
