@@ -19,7 +19,7 @@ from domain.kernel.tenancy import Tenant
 from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.mappings.ports import MappingStore
-from domain.sources.model import NETWORK_CONNECTOR, Follower, Source, SourceStatus
+from domain.sources.model import Follower, Source, SourceStatus
 from domain.sources.ports import SourceSchedule, SourceStore
 
 SOURCES = Table(
@@ -91,7 +91,7 @@ class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
     find_next_due = gather_earliest()
 
     async def list_followers(self) -> Sequence[Follower]:
-        rows = await self._gather("list_followers", connector=NETWORK_CONNECTOR)
+        rows = await self._gather("list_followers")
         return [
             Follower(Tenant(org, livemode), source, ReadableCatalogue(*readable), state)
             for org, livemode, source, *readable, state in rows

@@ -32,7 +32,7 @@ LEFT JOIN LATERAL (
     SELECT r.status, r.created_at, r.fetched ->> 'etag' AS etag FROM here.runs AS r
     WHERE r.org = s.org AND r.livemode = s.livemode AND r.source = s.id ORDER BY r.id DESC LIMIT 1
 ) AS newest ON true
-WHERE s.connector = %(connector)s AND s.status IN ('active', 'degraded') AND (
+WHERE s.connector = 'network' AND s.status IN ('active', 'degraded') AND (
     newest.status IS NULL OR newest.status = 'succeeded'
     OR (newest.status NOT IN ('queued', 'running', 'waiting') AND newest.created_at < now() - interval '5 minutes'))
 

@@ -48,7 +48,7 @@ _INFO: Final = ConnectorInfo(
 
 @dataclass(frozen=True, slots=True)
 class NetworkConnectors:
-    """The installed connectors and the connector `network`; an implementation of the port Connectors."""
+    """Installed connectors and the connector `network`; an implementation of the port Connectors."""
 
     installed: Connectors
     uow: UnitOfWork
