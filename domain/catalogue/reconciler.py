@@ -420,7 +420,7 @@ class CatalogueReconciler:
         if changes and not self._size_limit.try_add_variant(product, stated.data, variant):
             self._size_limit.add_problem(product, "variants", self.line, self.problems)
             stated.data, changes = variant.data, []
-        status = ProductStatus.from_discontinued(stated.data.get("discontinued"))
+        status = ProductStatus.from_discontinued(stated.is_discontinued or stated.data.get("discontinued"))
         if status != variant.status:
             changes.append(FieldChange("status", variant.status, status))
         if owner is not product:
@@ -573,5 +573,5 @@ class CatalogueReconciler:
 
 
 def _build_erasing_statement(variant: Variant) -> VariantStatement:
-    """Return the statement that a variant is discontinued, without any other data and without offers."""
-    return VariantStatement(variant.key, {"discontinued": True}, is_complete=True)
+    """Return the statement that a variant is discontinued, without data and offers."""
+    return VariantStatement(variant.key, {}, is_complete=True, is_discontinued=True)

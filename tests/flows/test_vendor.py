@@ -83,7 +83,7 @@ class Vendor:
         """Claim the profile, and accept a data agreement that is published now."""
         self.claim()
         text = folder / "agreement.md"
-        text.write_text("# Data agreement\n\nWe may publish your data.\n")
+        text.write_text(f"# Data agreement\n\nWe may publish the data of {self.name}.\n")
         run_command(
             self.processes, "agreement", "publish", str(text), "--kind", "vendor_data", "--title", "Data agreement"
         )
@@ -287,7 +287,8 @@ def test_a_licensed_catalogue_is_a_source_of_the_retailer(processes: ServiceProc
     assert "price" not in offers[source] and offers[own]["price"] == 94900 and "withdrawn_at" not in offers[own]
     shown = api.get(f"/v1/products/{merged['id']}")
     assert shown["status"] == "active" and shown["data"]["title"].startswith("Halden")
-    assert all(one["source"] == own for one in shown["provenance"].values())
+    for part in (shown, shown["variants"][0]):
+        assert {one["source"] for one in part["provenance"].values()} == {own} and part["status"] == "active"
 
     merges = [one for one in api.get("/v1/merges")["data"] if one["object"] == "merge"]
     assert api.call("POST", f"/v1/merges/{merges[0]['id']}/undo").status == 200
