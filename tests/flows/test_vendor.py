@@ -270,8 +270,11 @@ def test_a_licensed_catalogue_is_a_source_of_the_retailer(processes: ServiceProc
         vendor.push_records([_build_article("A", "849.00")])
         [delivery] = endpoint.wait_for_received(1)
         event = json.loads(delivery.body)
-        assert {field["path"]: field["new"] for field in event["data"]["fields"]} == {"price": 84900}
-        assert event["data"]["id"] == offers[source]["id"]
+        assert ([field["path"] for field in event["data"]["fields"]], event["data"]["id"]) == (
+            ["price"],
+            offers[source]["id"],
+        )
+        assert api.get("/v1/offers", id=event["data"]["id"])["data"][0]["price"] == 84900
     original = next(
         one["id"]
         for one in api.get("/v1/products", catalogue=vendor.catalogue)["data"]
