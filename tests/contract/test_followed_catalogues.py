@@ -280,7 +280,8 @@ async def test_sources_that_could_reveal_or_share_data_are_refused(backend: Back
     assert (await find_refusal(follower.tenant, source, connector="api"))[0] == "connector"
     async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
         other = await service.create(tx, {"name": "A", "kind": "api", "connector": "api", "config": {}})
-        assert not (await service.create(tx, new)).first_party
+        made = await service.create(tx, new)
+        assert (made.first_party, made.licence_basis, made.schedule.interval_minutes) == (False, "unknown", 1440)
     assert (await find_refusal(follower.tenant, other.id, connector="network"))[0] == "connector"
 
 

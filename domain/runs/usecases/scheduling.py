@@ -1,4 +1,4 @@
-"""Scheduled tasks of runs: queueing of due pulls, and expiry of batches that receive no further parts."""
+"""Scheduled tasks of runs: due pulls, changes of followed catalogues, and expiry of batches that receive no further parts."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -56,6 +56,8 @@ _LOCAL_PART_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _CREDENTIALS_DELETED = (
     "The stored credentials were deleted because they were for the previous URL or connector. Enter new credentials."
 )
+_DEFAULT_SCHEDULE_OF_FOLLOWERS = Schedule(interval_minutes=1440)
+"""Schedule of a source that follows a catalogue: changes start further runs, and a daily one confirms that the data is current."""
 _NOT_TESTED = "A dry run does not call the source. To test the source, omit Service-Dry-Run."
 
 
@@ -111,8 +113,10 @@ class SourceService(ResourceService[Source]):
         if new.get("first_party") and not org.is_vendor:
             detail = "Only a vendor's own source can be first-party. Omit first_party."
             raise Unprocessable.for_field("first_party", "invalid_value", detail)
+        follows_catalogue = connector == NETWORK_CONNECTOR
         return {
-            "first_party": org.is_vendor and connector != NETWORK_CONNECTOR,
+            "first_party": org.is_vendor and not follows_catalogue,
+            **({"schedule": _DEFAULT_SCHEDULE_OF_FOLLOWERS} if follows_catalogue else {}),
             **new,
             "connector": connector,
             "config": config,
