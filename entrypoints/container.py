@@ -21,7 +21,7 @@ from adapters.http.images import HttpImages
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
-from adapters.pluggy.host import load_connectors
+from adapters.pluggy.host import PluggyConnectors, load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
 from adapters.postgres.brand import PostgresBrandRegistry
 from adapters.postgres.demand import PostgresDemandUpkeep
@@ -72,7 +72,7 @@ from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
 from domain.demand.ports import DemandUpkeep
 from domain.exports.ports import ExportUpkeep
-from domain.ingestion.ports import Connectors, FeedReaderFactory
+from domain.ingestion.ports import FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
 from domain.kernel.clock import CLOCK
 from domain.mail.ports import InboundAddresses
@@ -144,9 +144,6 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
         PasskeyCeremonies: partial(WebauthnCeremonies, base_url),
         Codec: JsonCodec,
-        Connectors: partial(
-            load_connectors, Path(settings.plugins_file), release_version=factories.get_release_version()
-        ),
         BrandRegistry: PostgresBrandRegistry,
         CredentialLookup: PostgresCredentials,
         DeliveryStore: PostgresDeliveryStore,
@@ -188,6 +185,9 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         PayloadRendering: JsonPayloadRendering,
         People: PostgresPeople,
         PlatformChecks: PostgresPlatformChecks,
+        PluggyConnectors: partial(
+            load_connectors, Path(settings.plugins_file), release_version=factories.get_release_version()
+        ),
         PostgresShards: partial(PostgresShards, shards=SHARD_COUNT),
         PostgresPurgeGuard | None: PostgresPurgeGuard,
         CatalogueRenderer: partial(JsonCatalogueRendering, base_url),

@@ -22,6 +22,7 @@ from adapters.llm.pricing import TokenPrice
 from adapters.memory_limits import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
 from adapters.oidc.provider import OidcProviders
+from adapters.pluggy.host import PluggyConnectors
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.oauth import PostgresTokenStore
 from adapters.processes.calls import ProcessCalls, ProcessImageConverter
@@ -33,6 +34,7 @@ from adapters.smtp import MailServer, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService
+from domain.changes.ports import NetworkLog
 from domain.ingestion.ports import Connectors
 from domain.oauth.ports import TokenHasher
 from domain.outbox.ports import Mailer
@@ -42,6 +44,7 @@ from domain.secrets.keys import ActiveKeys
 from domain.secrets.ports import EncryptedValues, Vault
 from domain.secrets.usecases.keyring import KeyRingKeeper
 from domain.secrets.usecases.reencryption import ValueReencrypter
+from domain.sources.usecases.network_connector import NetworkConnectors
 from domain.sso.ports import IdentityProviders
 from entrypoints.dependencies import ReadinessChecks, WaitingRequestCounter
 from entrypoints.errors import SettingsError
@@ -53,6 +56,7 @@ from ports.limits import RateLimits
 from ports.objects import ObjectStore
 from ports.schemas import SchemaValidator
 from ports.telemetry import Telemetry, Tracing
+from ports.unit_of_work import UnitOfWork
 
 FILE_LIMITS = FileLimits()
 """Default limits of a feed file."""
@@ -77,6 +81,11 @@ def create_access_service(
 ) -> AccessService:
     """Create the service that verifies API keys, sessions and OAuth tokens."""
     return AccessService(credentials, keys, {b"p": sessions, b"a": tokens})
+
+
+def create_connectors(installed: PluggyConnectors, uow: UnitOfWork, network: NetworkLog, codec: Codec) -> Connectors:
+    """Create the connectors: those of the permitted plugins, and the one that reads catalogues on the network."""
+    return NetworkConnectors(installed, uow, network, codec)
 
 
 def create_token_hasher(access: AccessService) -> TokenHasher:

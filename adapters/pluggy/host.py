@@ -178,12 +178,13 @@ class PluggyConnectors:
         limits: sdk.Limits | None = None,
     ) -> ConnectorContext:
         secrets = frozenset(iterate_secret_texts(task.credentials))
+        organisation = task.tenant.org if task.tenant else ""
         return ConnectorContext(
             config=task.config,
             credentials=task.credentials,
             stream=task.stream,
             validators=sdk.Validators(task.validators.etag, task.validators.last_modified),
-            http=PluginHttpClient(select_client(self._http, task.organisation, secrets), provided.hosts, secrets),
+            http=PluginHttpClient(select_client(self._http, organisation, secrets), provided.hosts, secrets),
             limits=limits or self._limits,
             score_header=score_header,
             report_sink=reported,

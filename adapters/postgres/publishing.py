@@ -10,6 +10,7 @@ from adapters.postgres.catalogue_rows import decode_data
 from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.stores import (
     ReferenceTableStore,
+    TenantStore,
     build_page,
     build_page_line_names,
     build_page_params,
@@ -23,8 +24,9 @@ from adapters.postgres.stores import (
 )
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue import search_terms
-from domain.catalogue.licences import UNSHAREABLE_BASES, Licence
+from domain.catalogue.licences import UNSHAREABLE_BASES, Licence, ReadableCatalogue
 from domain.catalogue.model import Visibility
+from domain.catalogue.ports import HeldLicences
 from domain.kernel.paging import Page, PageRequest
 from domain.publishing.completeness import list_missing_fields
 from domain.publishing.model import (
@@ -62,6 +64,13 @@ class PostgresLicenceStore(ReferenceTableStore, LicenceStore):
     save_licence = execute_count(values=_build_licence_params)
     delete_licence = execute_one()
     set_view = execute_count()
+
+
+class PostgresHeldLicences(TenantStore, HeldLicences):
+    """Licences that the tenant holds."""
+
+    _sql = SQL
+    find_readable = fetch_first(ReadableCatalogue)
 
 
 class PostgresPublicationStore(TableStore[PublicationRun], PublicationStore):

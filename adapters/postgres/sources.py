@@ -13,12 +13,13 @@ from adapters.postgres.stores import (
     render_statement,
 )
 from adapters.postgres.table import ColumnCodec, Table, TableStore, encode_json
+from domain.catalogue.licences import ReadableCatalogue
 from domain.ingestion.mapping.learned import ConfirmedMapping
 from domain.kernel.tenancy import Tenant
 from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.mappings.ports import MappingStore
-from domain.sources.model import Source, SourceStatus
+from domain.sources.model import Follower, Source, SourceStatus
 from domain.sources.ports import SourceSchedule, SourceStore
 
 SOURCES = Table(
@@ -88,6 +89,13 @@ class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
     _sql = SQL
     list_due = gather_due()
     find_next_due = gather_earliest()
+
+    async def list_followers(self) -> Sequence[Follower]:
+        rows = await self._gather("list_followers")
+        return [
+            Follower(Tenant(org, livemode), source, ReadableCatalogue(*readable), state)
+            for org, livemode, source, *readable, state in rows
+        ]
 
 
 class PostgresInboundAddresses(CoordinatorStore):

@@ -28,7 +28,12 @@ from adapters.postgres.nodes.pool import ConnectionCheckout, Pool, Reconnect
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
 from adapters.postgres.published_copies import PostgresPublishedCopies
-from adapters.postgres.publishing import PUBLICATION_RUNS, PostgresLicenceStore, PostgresPublicationStore
+from adapters.postgres.publishing import (
+    PUBLICATION_RUNS,
+    PostgresHeldLicences,
+    PostgresLicenceStore,
+    PostgresPublicationStore,
+)
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
 from adapters.postgres.session import TenantSession
@@ -150,6 +155,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresExportStore,
     PostgresWebhookStore,
     PostgresSsoStore,
+    PostgresHeldLicences,
     PostgresLicenceStore,
     PostgresPublicationStore,
     PostgresAgreementStore,

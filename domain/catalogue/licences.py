@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from domain.catalogue.model import LicenceBasis
+from domain.events.model import LogPosition
 
 FIELD_GROUPS = ("base", "stock", "retail", "trade")
 """Groups of an offer's fields."""
@@ -64,6 +65,28 @@ class Licence:
     view: str
     created_at: datetime
     withdrawn_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableCatalogue:
+    """What an organisation reads of another organisation's catalogue.
+
+    Attributes:
+        publisher: The ID of the organisation that published the catalogue; None without a licence.
+        view: The view whose documents the organisation reads; None without a licence.
+    """
+
+    publisher: str | None = None
+    view: str | None = None
+
+    def describe_state(self, position: LogPosition | None) -> str:
+        """Return a text that changes whenever the licence or a published product changes.
+
+        Args:
+            position: Position up to which the publisher's events are in the network log.
+        """
+        at = position or LogPosition()
+        return f"{self.publisher} {self.view} {at.epoch} {at.position}"
 
 
 def find_view(groups: Collection[str]) -> str:

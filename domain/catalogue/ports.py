@@ -8,6 +8,7 @@ from domain.catalogue.batch import Batch, FingerprintDiff, RowFingerprint, SlotR
 from domain.catalogue.category_rules import CategoryPaths, ProductCategory
 from domain.catalogue.completions import Completions
 from domain.catalogue.filter_counts import FilterCounts
+from domain.catalogue.licences import ReadableCatalogue
 from domain.catalogue.merged_statements import ProductCluster
 from domain.catalogue.merged_view import MergedView
 from domain.catalogue.missed_runs import AbsentProduct
@@ -211,6 +212,14 @@ class PublishedCopies(Protocol):
 
     async def list_products_of_source(self, source: str, after: str, limit: int) -> Sequence[str]:
         """Return up to `limit` IDs of the source's products that come after the ID `after`, in order."""
+        ...
+
+
+class HeldLicences(Protocol):
+    """Licences by which the tenant reads catalogues of other organisations."""
+
+    async def find_readable(self, catalogue: str) -> ReadableCatalogue | None:
+        """Return what the tenant can read of a catalogue; None without a licence, and if there is no such catalogue."""
         ...
 
 

@@ -52,6 +52,8 @@ class CatalogueReconciler:
         line: First line of the current statement in the feed; None if unknown.
         replaces_data: Whether a statement replaces all stored data, as merged records do; otherwise omitted fields are kept.
         has_product_keys: Whether the feed's keys are keys of products, not of variants.
+        erases_absent_items: Whether products, variants and offers that a complete run does not list lose all data, because the
+            organisation may no longer use the data. Keys of variants are then unique in the feed.
         counts: Number of each kind of change, such as `offers_created`.
     """
 
@@ -67,6 +69,7 @@ class CatalogueReconciler:
     line: int | None = None
     replaces_data: bool = False
     has_product_keys: bool = True
+    erases_absent_items: bool = False
     batch: Batch = field(default_factory=Batch)
     events: list[Event] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -135,10 +138,17 @@ class CatalogueReconciler:
         if self.is_complete or statement.is_complete:
             for variant in unstated.values():
                 if not (is_part and self.is_in_feed(variant.key)):
-                    self.withdraw_offers(product, variant.offers)
+                    self._withdraw_variant(product, variant)
         if statement.discontinued is None and not is_gone:
             self._derive_status(product)
         return product
+
+    def _withdraw_variant(self, product: Product, variant: Variant) -> None:
+        """Withdraw the offers of a variant that the feed no longer lists; with `erases_absent_items`, also erase its data."""
+        if self.erases_absent_items:
+            self._apply_variant(product, _build_erasing_statement(variant))
+        else:
+            self.withdraw_offers(product, variant.offers)
 
     def _covers_only_some_variants(self, product: Product, statement: ProductStatement) -> bool:
         """Return whether the feed's entry (`statement`) has no product key, and lacks variants of the product."""
@@ -189,7 +199,7 @@ class CatalogueReconciler:
     def _assign_separate_key(self, product: Product, stated: VariantStatement) -> None:
         """Assign a separate, longer key to a variant that the feed lists under several products."""
         owner, variant = self._variant_by_key.get(stated.key, (product, None))
-        if owner is product or variant is None or not self.is_in_feed(owner.key):
+        if owner is product or variant is None or self.erases_absent_items or not self.is_in_feed(owner.key):
             return
         if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
             detail = (
@@ -235,7 +245,7 @@ class CatalogueReconciler:
                 self._update_for_other_stream(product, offer)
                 continue
             old = offer.data
-            offer.data = differences.compute_withdrawn_data(old)
+            offer.data = differences.compute_withdrawn_data({} if self.erases_absent_items else old)
             offer.withdrawn_at = self.now
             changes = differences.compute_changes(old, offer.data, "")
             changes.append(FieldChange("withdrawn_at", None, self.now))
@@ -258,8 +268,13 @@ class CatalogueReconciler:
     def withdraw_absent_product(self, product: Product) -> None:
         """Withdraw the offers of a product that a complete run does not list.
 
-        If the feed has no product keys, offers of variants that the feed lists are not withdrawn.
+        If the feed has no product keys, offers of variants that the feed lists are not withdrawn. With `erases_absent_items`,
+        the product is also discontinued, and it and its variants lose all data.
         """
+        if self.erases_absent_items:
+            variants = [_build_erasing_statement(variant) for variant in product.variants]
+            self.apply_product(ProductStatement(product.key, {}, variants, discontinued=True))
+            return
         for variant in product.variants:
             if not self.has_product_keys and variant.key != product.key and self.is_in_feed(variant.key):
                 self.products_with_listed_variants.add(product.key)
@@ -405,7 +420,7 @@ class CatalogueReconciler:
         if changes and not self._size_limit.try_add_variant(product, stated.data, variant):
             self._size_limit.add_problem(product, "variants", self.line, self.problems)
             stated.data, changes = variant.data, []
-        status = ProductStatus.from_discontinued(stated.data.get("discontinued"))
+        status = ProductStatus.from_discontinued(stated.is_discontinued or stated.data.get("discontinued"))
         if status != variant.status:
             changes.append(FieldChange("status", variant.status, status))
         if owner is not product:
@@ -555,3 +570,8 @@ class CatalogueReconciler:
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )
         )  # fmt: skip
+
+
+def _build_erasing_statement(variant: Variant) -> VariantStatement:
+    """Return the statement that a variant is discontinued, without data and offers."""
+    return VariantStatement(variant.key, {}, is_complete=True, is_discontinued=True)

@@ -38,6 +38,7 @@ class VariantStatement:
         blank_fields: Names of fields whose cells are blank, such as `variant.dimensions.width`.
         covers_locations: False if the rows have no cells for stock or locations, so that other offers are kept.
         states_status: False if the rows have no cells for status or availability.
+        is_discontinued: Whether the variant is discontinued even if `data` does not state this.
         carton_cells: The cells of numbered cartons; None if the feed has no columns for them.
     """
 
@@ -48,6 +49,7 @@ class VariantStatement:
     blank_fields: frozenset[str] = frozenset()
     covers_locations: bool = True
     states_status: bool = True
+    is_discontinued: bool = False
     carton_cells: "CartonCells | None" = None
 
 

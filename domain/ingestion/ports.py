@@ -20,6 +20,7 @@ from domain.ingestion.snapshot_results import (
     SpoolResult,
 )
 from domain.kernel.problems import Problem
+from domain.kernel.tenancy import Tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,14 @@ class ConnectorTask:
         credentials: The decrypted credentials, or None.
         stream: The stream: `catalogue` or `stock`.
         validators: The HTTP validators of the last stored file.
-        organisation: The ID of the organisation; requests of different organisations to the same host alternate.
+        tenant: The organisation and mode of the source; requests of different organisations to the same host alternate.
     """
 
     config: Mapping[str, Any]
     credentials: Mapping[str, Any] | None
     stream: str
     validators: HttpValidators = field(default_factory=HttpValidators)
-    organisation: str = ""
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from domain.audit.model import AuditedFields
+from domain.catalogue.licences import ReadableCatalogue
 from domain.catalogue.model import LicenceBasis
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
@@ -25,6 +26,7 @@ from domain.kernel.schema import (
     url,
     with_title,
 )
+from domain.kernel.tenancy import Tenant
 
 
 class SourceKind(StoredEnum):
@@ -63,6 +65,8 @@ class SourceFault(StoredEnum):
     SHRINK_REFUSED = "shrink_refused"
 
 
+NETWORK_CONNECTOR = "network"
+"""Connector that reads the products of another organisation's published catalogue, as a licence permits."""
 FETCHED_KINDS = (SourceKind.API, SourceKind.URL)
 """Kinds of sources that are pulled."""
 FILE_KINDS = (SourceKind.FILE, SourceKind.MAIL)
@@ -242,6 +246,16 @@ class Source:
         """True if the source is active or degraded, so that runs may start."""
         return self.status in RUNNABLE_STATUSES
 
+    @property
+    def follows_catalogue(self) -> bool:
+        """True if the source copies another organisation's published catalogue."""
+        return self.connector == NETWORK_CONNECTOR
+
+    @property
+    def has_records(self) -> bool:
+        """True if the source's data consists of records (docs/push.md), not of tables."""
+        return self.kind == SourceKind.PUSH or self.follows_catalogue
+
     def refuse_unless_runnable(self) -> None:
         """Raise Conflict if the source is paused, disabled or blocked."""
         if not self.is_runnable:
@@ -304,6 +318,21 @@ class Source:
         if self.status == SourceStatus.DEGRADED and self.status_reason and self.status_reason.code != reason.code:
             return with_changes(self, now, status_reason=reason, failures=failures)
         return replace(self, failures=failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Source that follows a catalogue, and whose next run may start.
+
+    Attributes:
+        catalogue: What its organisation can read of the catalogue.
+        state: The state of the catalogue that its newest run has read; None if no run has read it.
+    """
+
+    tenant: Tenant
+    source: str
+    catalogue: ReadableCatalogue
+    state: str | None
 
 
 AUDITED = AuditedFields.from_resource(Source, "source")

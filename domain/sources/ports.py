@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
-from domain.sources.model import Source
+from domain.sources.model import Follower, Source
 from ports.unit_of_work import Store
 
 
@@ -37,4 +37,8 @@ class SourceSchedule(Protocol):
 
     async def find_next_due(self) -> datetime | None:
         """Return the time of the earliest scheduled pull, or None."""
+        ...
+
+    async def list_followers(self) -> Sequence[Follower]:
+        """Return the sources that follow catalogues, without open runs and without runs that failed a short time ago."""
         ...

@@ -88,6 +88,7 @@ def _create_service(connectors: Connectors, dry_run: DryRun, rules: CategoryRule
 def _create_ticks(scheduler: RunScheduler, expiry: BatchExpiry) -> Sequence[Tick]:
     return [
         Tick("due pulls", 15, scheduler.queue_due_runs),
+        Tick("followed catalogues", 2, scheduler.queue_runs_of_followers),
         Tick("open batches", 60, expiry.expire_batches, is_purge=True),
     ]
 

@@ -64,7 +64,8 @@ AREA = Area(
             "Create a source",
             "The kind cannot be changed later: `url` is pulled from a URL, `api` by a connector that signs in, `file` "
             "accepts uploads, `push` accepts records, `mail` accepts mail from the senders in `config.inbound`. If no "
-            "connector is given, it is chosen by kind, platform and format. A source with a schedule is pulled "
+            "connector is given, it is chosen by kind, platform and format. The connector `network` (kind `api`) follows "
+            "another organisation's published catalogue, `config.catalogue`. A source with a schedule is pulled "
             "immediately, or as soon as it has the credentials that its connector requires. Returns 429 if the plan does "
             "not include more sources.",
             errors=("unprocessable", "quota_exceeded"),

@@ -4,16 +4,19 @@ import asyncio
 import json
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.receiver_client import ReceiverClient
 from tests.flows.api_client import ApiClient
 from tests.flows.feeds import build_record
 from tests.flows.service_processes import ServiceProcesses, Tenancy, wait_until
 from tests.postgres.databases import create_database
 from tests.support.forkserver import run_joinery
+from tests.support.webhook_endpoints import EndpointClient, create_endpoint, run_receiver
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,9 @@ class Vendor:
         self.source = self.api.create_source("push", config={"currency": "usd"}, licence_basis="own_data")
 
     def push(self, *names: str, price: str = "10.50", quantity: int = 4) -> None:
-        records = [build_record(name, price=price, quantity=quantity) for name in names]
+        self.push_records([build_record(name, price=price, quantity=quantity) for name in names])
+
+    def push_records(self, records: list[dict[str, Any]]) -> None:
         assert self.api.wait_for_end(self.api.push(self.source, records)["id"])["status"] == "succeeded"
 
     def claim(self) -> None:
@@ -73,6 +78,16 @@ class Vendor:
         agreement = self.owner.get("/v1/agreements/vendor_data")
         body = {"version": agreement["version"], "sha256": agreement["sha256"], "authority_confirmed": True}
         self.owner.post("/v1/agreements/vendor_data/acceptances", {**body, "signer_name": "Ada", "signer_title": "CEO"})
+
+    def prepare(self, folder: Path) -> None:
+        """Claim the profile, and accept a data agreement that is published now."""
+        self.claim()
+        text = folder / "agreement.md"
+        text.write_text(f"# Data agreement\n\nWe may publish the data of {self.name}.\n")
+        run_command(
+            self.processes, "agreement", "publish", str(text), "--kind", "vendor_data", "--title", "Data agreement"
+        )
+        self.sign()
 
     def run(self, operation: str, **body: Any) -> Any:
         """Publish or withdraw; return the run after its end."""
@@ -202,3 +217,90 @@ def test_a_publication_continues_after_the_worker_was_killed(processes: ServiceP
         "GROUP BY subject HAVING count(*) > 1", org=vendor.org, since=run["created_at"],
     )  # fmt: skip
     assert published == [], "each product was published once"
+
+
+def _build_article(name: str, price: str) -> dict[str, Any]:
+    """Return a record of an article that vendor and retailer describe alike."""
+    record = build_record(name, title="Halden oak dining table 180 cm", price=price)
+    record["variants"][0] |= {"sku": f"HALDEN-180-{name}", "mpn": "HALDEN-180", "gtin": "4006381333931"}
+    return record
+
+
+def create_plain_endpoint(
+    processes: ServiceProcesses, api: ApiClient, receiver: ReceiverClient, source: str
+) -> EndpointClient:
+    """Create an endpoint for changed offers of a source in live mode, with the receiver's address, which has no certificate."""
+    url, filters = receiver.url("/copies"), {"sources": [source]}
+    made = create_endpoint(api, receiver, ("offer.changed",), url=url.replace("http://", "https://"), filters=filters)
+    processes.fetch_rows("UPDATE webhook_endpoints SET url = %(url)s WHERE id = %(id)s", url=url, id=made.id)
+    endpoint = replace(made, path="/copies")
+    endpoint.trust_secret(made.secrets[0])
+    endpoint.patch_endpoint(event_types=["offer.changed", "offer.created"])  # the worker reads the endpoint again
+    return endpoint
+
+
+def test_a_licensed_catalogue_is_a_source_of_the_retailer(processes: ServiceProcesses, tmp_path: Path) -> None:
+    vendor = Vendor(processes, "Falk", tmp_path)
+    vendor.push_records([_build_article("A", "899.00"), build_record("B", title="Ash bench 140 cm")])
+    vendor.prepare(tmp_path)
+    assert vendor.run("publish")["status"] == "succeeded"
+    retailer = processes.create_organisation()
+    api = retailer.api
+    own = api.create_source("push", config={"currency": "usd"})
+    assert api.wait_for_end(api.push(own, [_build_article("Own", "949.00")])["id"])["status"] == "succeeded"
+
+    settings = {"connector": "network", "config": {"catalogue": vendor.catalogue}}
+    for wrong in ({"licence_basis": "own_data"}, {"config": {"catalogue": f"cat_{vendor.catalogue[4:][::-1]}"}}):
+        refused = api.call("POST", "/v1/sources", {"name": "Falk", "kind": "api", **settings, **wrong})
+        assert refused.status == 422, refused.body
+    source = api.create_source("api", **settings)
+    [first] = wait_until(lambda: api.list_all(f"/v1/sources/{source}/runs"), "the first run is queued")
+    assert api.wait_for_end(first["id"])["status"] == "succeeded"
+    assert api.post(f"/v1/sources/{source}/test")["ok"]
+
+    def find_merged() -> Any:
+        found = [one for one in api.get("/v1/products", source=own)["data"] if one.get("merged_from")]
+        return found[0] if found else None
+
+    merged = wait_until(find_merged, "rules merge the article", within=60)
+    offers = {offer["source"]: offer for offer in merged["variants"][0]["offers"]}
+    assert {id: offer["price"] for id, offer in offers.items()} == {own: 94900, source: 89900}
+    with run_receiver(processes) as receiver:
+        endpoint = create_plain_endpoint(processes, api, receiver, source)
+        vendor.push_records([_build_article("A", "849.00")])
+        [delivery] = endpoint.wait_for_received(1)
+        event = json.loads(delivery.body)
+        assert ([field["path"] for field in event["data"]["fields"]], event["data"]["id"]) == (
+            ["price"],
+            offers[source]["id"],
+        )
+        assert api.get("/v1/offers", id=event["data"]["id"])["data"][0]["price"] == 84900
+    original = next(
+        one["id"]
+        for one in api.get("/v1/products", catalogue=vendor.catalogue)["data"]
+        if one["variants"][0]["data"].get("mpn") == "HALDEN-180"
+    )
+    vendor.api.post("/v1/catalogue/visibility", {"products": [original], "visibility": "hidden"})
+
+    def find_withdrawn() -> Any:
+        offers = {one["source"]: one for one in api.get(f"/v1/products/{merged['id']}")["variants"][0]["offers"]}
+        return offers if "withdrawn_at" in offers[source] else None
+
+    offers = wait_until(find_withdrawn, "the copy follows")
+    assert "price" not in offers[source] and offers[own]["price"] == 94900 and "withdrawn_at" not in offers[own]
+    shown = api.get(f"/v1/products/{merged['id']}")
+    assert shown["status"] == "active" and shown["data"]["title"].startswith("Halden")
+    for part in (shown, shown["variants"][0]):
+        assert {one["source"] for one in part["provenance"].values()} == {own} and part["status"] == "active"
+
+    merges = [one for one in api.get("/v1/merges")["data"] if one["object"] == "merge"]
+    assert api.call("POST", f"/v1/merges/{merges[0]['id']}/undo").status == 200
+    [mine] = api.get("/v1/products", source=own)["data"]
+    copies = {one["external_id"]: one for one in api.get("/v1/products", source=source)["data"]}
+    assert mine["data"]["title"].startswith("Halden") and mine["status"] == "active"
+    assert (copies[original]["data"], copies[original]["status"]) == ({}, "discontinued")
+    vendor.api.post("/v1/catalogue/visibility", {"products": [original], "visibility": "listed"})
+    again = wait_until(
+        lambda: (found := api.get(f"/v1/products/{copies[original]['id']}"))["data"] and found, "the copy returns"
+    )
+    assert again["variants"][0]["offers"][0]["price"] == 84900

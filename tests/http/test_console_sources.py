@@ -12,9 +12,13 @@ import pytest_asyncio
 from domain.catalogue.model import Stream
 from domain.ingestion.ports import FetchFailed
 from domain.kernel.problems import Problem
+from domain.kernel.resource import require_found
+from domain.kernel.tenancy import Tenant
 from domain.mappings.ports import MappingStore
+from domain.publishing.usecases.licences import LicenceService
 from domain.runs.ports import RunStore
 from domain.sources.model import StatusReason
+from domain.sources.usecases.network_connector import NetworkConnectors
 from tests.http.application import OPERATOR
 from tests.http.browser import HOST, BrowserPage, ConsoleBrowser
 from tests.http.sources import FILE_SOURCE, URL_SOURCE, SourceHarness, open_source_harness
@@ -214,6 +218,39 @@ async def test_mail_push_and_addresses(harness: SourceConsole) -> None:
     looking = await owner.follow(probe)
     assert "Waiting to start" in looking.text and "/progress" in looking.text and "Refresh" in looking.text
     assert (await owner.submit(form, "/console/sources/new/address", url="http://127.0.0.1/")).status == 422
+
+
+async def test_a_catalogue_on_the_network_is_followed(harness: SourceConsole) -> None:
+    unused: Any = None
+    network = NetworkConnectors(unused, unused, unused, unused)
+    harness.sources.services.connectors.known.append(require_found(network.find_connector("network")))
+    application, owner, path = harness.sources.application, harness.owner, "/console/sources/new/network"
+    plan = application.orgs["Fjord"].plan
+    assert plan is not None
+    vendor = await application.create_organisation("Falk", plan, "vendor")
+    catalogue = vendor.get_catalogue_id(livemode=True)
+    assert path in (await owner.get("/console/sources/new")).text
+    form = await owner.get(f"{path}?catalogue={catalogue}")
+    assert f'value="{catalogue}"' in form.text
+    refused = await owner.submit(form, path, name="Falk", catalogue=catalogue)
+    assert refused.status == 422 and "no such catalogue" in refused.text and f'value="{catalogue}"' in refused.text
+    assert (await owner.submit(form, path, name="Falk", catalogue="Falk")).status == 400
+    async with application.uow.begin(Tenant(vendor.id, True), OPERATOR) as tx:
+        await LicenceService().grant_to_everyone(tx)
+    made = await owner.submit(refused, path, name="Falk", catalogue=catalogue)
+    place = made.header("location") or ""
+    assert (await owner.follow(made)).status == 200 and "licence_basis" not in (
+        await owner.get(f"{place}/settings")
+    ).text
+    source = await harness.sources.load_source(place.rpartition("/")[2])
+    assert (source.connector, source.config, source.licence_basis) == ("network", {"catalogue": catalogue}, "unknown")
+    renamed = await owner.submit(
+        await owner.get(f"{place}/settings"),
+        f"{place}/settings",
+        name="Falk (network)",
+        **{"config.catalogue": catalogue},
+    )
+    assert renamed.status == 303
 
 
 async def test_errors_are_explained_and_feed_content_is_escaped(harness: SourceConsole) -> None:

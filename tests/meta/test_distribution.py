@@ -52,6 +52,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "secrets.list_outdated_source_credentials": "the same",
     "secrets.list_outdated_webhook_secrets": "the same",
     "sources.list_due": "the scheduler serves every organisation's sources",
+    "sources.list_followers": "the scheduler serves every organisation's sources that follow catalogues",
     "sources.find_next_due": "the scheduler serves every organisation's sources",
     "storage.list_open_batches": "operators look at every organisation's; each is named",
     "storage.list_due": "the scheduler serves every organisation; each entry is freed in its name",

@@ -98,6 +98,10 @@ ORDER BY i.id ASC LIMIT {limit} --? backwards
 -- list_licences --
 SELECT catalogue, holder, groups, view, created_at, withdrawn_at FROM licences WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY created_at, holder
 
+-- find_readable --
+SELECT org, view FROM licences WHERE livemode = %(livemode)s AND catalogue = %(catalogue)s AND holder IN (%(org)s, '*')
+ORDER BY holder DESC LIMIT 1
+
 -- save_licence --
 INSERT INTO licences (org, livemode, catalogue, holder, groups, view, created_at, withdrawn_at)
 VALUES (%(org)s, %(livemode)s, %(catalogue)s, %(holder)s, %(groups)s, %(view)s, %(created_at)s, %(withdrawn_at)s)

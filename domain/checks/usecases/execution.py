@@ -141,7 +141,7 @@ class CheckExecution:
                 return None
             await tx[RunStore].save(run)
             await tx[JobStore].renew_lease(job, self.lease)
-            task = ConnectorTask(source.config, credentials, Stream.STOCK.value, organisation=tx.tenant.org)
+            task = ConnectorTask(source.config, credentials, Stream.STOCK.value, tenant=tx.tenant)
             return StockQuery(run, source, item, task)
 
     async def _fetch_stock(self, job: ClaimedJob, query: StockQuery) -> tuple[StockQuery, FeedStatements]:

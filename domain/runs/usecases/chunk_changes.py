@@ -17,7 +17,7 @@ from domain.ingestion.snapshot_results import FeedStatements, SpoolResult
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.chunks import compute_slot, compute_slot_range, create_invalid_fingerprint, divide_buckets
-from domain.runs.model import PushInput, Run
+from domain.runs.model import Run
 from domain.runs.usecases.category_rules import load_category_assigner
 from domain.runs.usecases.spool import ProblemLog
 from domain.sources.model import Source
@@ -190,8 +190,7 @@ class StatementApplier:
 
     def _apply_catalogue(self, problem_counts: "Counter[str | None]") -> None:
         reconciler, portion = self.reconciler, self.portion
-        if isinstance(self.run.input, PushInput):
-            reconciler.replaces_data = True
+        if reconciler.replaces_data:
             for key, records in groupby(portion.statements, lambda record: record.key):
                 start = len(reconciler.problems)
                 if (merged := self._merge_records(key, list(records))) is not None:
@@ -300,4 +299,6 @@ def create_reconciler(
         feed.contains_product,
         locations,
         has_product_keys=has_product_keys,
+        replaces_data=feed.source.has_records and run.stream == Stream.CATALOGUE,
+        erases_absent_items=feed.source.follows_catalogue,
     )

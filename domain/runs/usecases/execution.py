@@ -286,7 +286,7 @@ class RunExecution:
                 else None
             )
             validators = HttpValidators(fetched.etag, fetched.last_modified) if fetched else HttpValidators()
-            connector_job = ConnectorTask(source.config, credentials, run.stream.value, validators, tx.tenant.org)
+            connector_job = ConnectorTask(source.config, credentials, run.stream.value, validators, tx.tenant)
             await self._save(tx, job, run)
             return RunAttempt(job, context, run, source, connector_job)
 
@@ -427,7 +427,7 @@ def create_read_request(
     buckets, room = compute_spool_bounds(path)
     return ReadRequest(
         str(path), str(path.parent), source.connector, source.config, stream.value, settings, buckets, room,
-        confirmed_mappings=confirmed_mappings, max_rows=max_rows,
+        is_pushed=source.has_records, confirmed_mappings=confirmed_mappings, max_rows=max_rows,
     )  # fmt: skip
 
 
@@ -438,7 +438,6 @@ def create_run_read_request(
     is_submitted_catalogue = run.stream == Stream.CATALOGUE and source.kind in FILE_KINDS
     return replace(
         create_read_request(source, run.stream, path, confirmed_mappings, max_rows),
-        is_pushed=isinstance(run.input, PushInput),
         may_be_stock=is_submitted_catalogue and source.catalogue_at is not None,
         is_complete=run.is_complete,
     )

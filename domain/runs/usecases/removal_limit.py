@@ -43,8 +43,11 @@ class RecordQuotaExceeded(Exception):
 
 
 async def check_removal_limit(feed: FeedComparison, run: Run) -> None:
-    """Raise RemovalLimitExceeded if the run would withdraw too many offers, unless a user has disabled the limit for it."""
-    if not run.is_complete or run.accept_shrink:
+    """Raise RemovalLimitExceeded if the run would withdraw too many offers, unless a user has disabled the limit for it.
+
+    A source that follows a catalogue has no limit: the vendor decides what other organisations can read.
+    """
+    if not run.is_complete or run.accept_shrink or feed.source.follows_catalogue:
         return
     async with feed.uow.begin_reading(feed.tenant) as tx:
         offer_count = await tx[CatalogueStore].count_stated_offers(run.source, run.stream)
@@ -134,7 +137,12 @@ def select_offers_kept_by_catalogue(offers: Offers, statements: Iterable[Product
 
 
 async def reserve_records(feed: FeedComparison, run: Run) -> None:
-    """Reserve monthly quota for the records that the run may change. Raises RecordQuotaExceeded."""
+    """Reserve monthly quota for the records that the run may change. Raises RecordQuotaExceeded.
+
+    Copies of a followed catalogue must not outlive the licence, so only the first run of such a source is refused.
+    """
+    if feed.source.follows_catalogue and feed.source.catalogue_at is not None:
+        return
     # usually the quota suffices for every row of the feed; only if not, the changed rows are counted
     async with feed.uow.begin(feed.tenant, feed.context) as tx:
         included = await quota.get_monthly_quota(tx, RECORDS)

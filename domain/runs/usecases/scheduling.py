@@ -1,9 +1,10 @@
-"""Scheduled tasks of runs: queueing of due pulls, and expiry of batches that receive no further parts."""
+"""Scheduled tasks of runs: due pulls, changes of followed catalogues, and expiry of batches that receive no further parts."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.catalogue.model import Stream
+from domain.changes.ports import NetworkLog
 from domain.jobs.ports import JobStore
 from domain.kernel import retention
 from domain.kernel.errors import Conflict
@@ -28,11 +29,31 @@ def _create_context(action: str) -> AuditContext:
 
 @dataclass(frozen=True, slots=True)
 class RunScheduler:
-    """Queues runs for sources whose next pull is due."""
+    """Queues runs for sources whose next pull is due, and for sources whose catalogue on the network has changed."""
 
     uow: UnitOfWork
     schedule: SourceSchedule
     clock: Clock
+    network: NetworkLog
+
+    async def queue_runs_of_followers(self) -> None:
+        """Queue a run for every source that follows a catalogue which has changed since the source's newest run began.
+
+        A change during a run is noticed when the run has ended. Nothing is stored for this, so that nothing can be lost.
+        """
+        followers = await self.schedule.list_followers()
+        positions = {
+            livemode: await self.network.load_checkpoints(livemode)
+            for livemode in {follower.tenant.livemode for follower in followers}
+        }
+        for follower in followers:
+            tenant, readable = follower.tenant, follower.catalogue
+            position = positions[tenant.livemode].get(Tenant(readable.publisher or "", tenant.livemode))
+            if follower.state != readable.describe_state(position):
+                async with self.uow.begin(tenant, _create_context("runs.follow")) as tx:
+                    source = await tx[SourceStore].get(follower.source, lock=True)
+                    if source is not None and source.is_runnable:
+                        await self._queue_run_unless_open(tx, source.id, Stream.CATALOGUE)
 
     async def queue_due_runs(self) -> datetime | None:
         """Queue a run for every due source and stream; return when the next one is due, or None."""

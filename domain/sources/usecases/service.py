@@ -11,6 +11,8 @@ from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.resources import ResourceService
 from domain.catalogue.licences import UNSHAREABLE_BASES
+from domain.catalogue.model import LicenceBasis
+from domain.catalogue.ports import HeldLicences
 from domain.catalogue.publication import create_refresh_job
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import DEFAULT_FEED_SETTINGS, ConnectorInfo, Connectors, ConnectorTask, FeedReaderFactory
@@ -30,6 +32,7 @@ from domain.sources.connector_selection import (
 from domain.sources.model import (
     AUDITED,
     FETCHED_KINDS,
+    NETWORK_CONNECTOR,
     Schedule,
     Source,
     SourceFault,
@@ -53,6 +56,8 @@ _LOCAL_PART_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _CREDENTIALS_DELETED = (
     "The stored credentials were deleted because they were for the previous URL or connector. Enter new credentials."
 )
+_DEFAULT_SCHEDULE_OF_FOLLOWERS = Schedule(interval_minutes=1440)
+"""Schedule of a source that follows a catalogue: changes start further runs, and a daily one confirms that the data is current."""
 _NOT_TESTED = "A dry run does not call the source. To test the source, omit Service-Dry-Run."
 
 
@@ -108,8 +113,10 @@ class SourceService(ResourceService[Source]):
         if new.get("first_party") and not org.is_vendor:
             detail = "Only a vendor's own source can be first-party. Omit first_party."
             raise Unprocessable.for_field("first_party", "invalid_value", detail)
+        follows_catalogue = connector == NETWORK_CONNECTOR
         return {
-            "first_party": org.is_vendor,
+            "first_party": org.is_vendor and not follows_catalogue,
+            **({"schedule": _DEFAULT_SCHEDULE_OF_FOLLOWERS} if follows_catalogue else {}),
             **new,
             "connector": connector,
             "config": config,
@@ -119,6 +126,12 @@ class SourceService(ResourceService[Source]):
 
     def _with_derived_fields(self, before: Source, changes: dict[str, Any]) -> Mapping[str, Any]:
         derived = dict(changes)
+        if (
+            NETWORK_CONNECTOR in (before.connector, changes.get("connector", before.connector))
+            and "connector" in changes
+        ):
+            detail = "A source cannot start or stop following a catalogue. Create another source."
+            raise Unprocessable.for_field("connector", "invalid_value", detail)
         if "config" in changes:
             config = derived["config"] = _to_plain_json(changes["config"])
             derived["inbound_address"] = (
@@ -132,6 +145,10 @@ class SourceService(ResourceService[Source]):
         info = None if row.connector == PUSH_CONNECTOR else self.connectors.find_connector(row.connector)
         if {"connector", "config", "schedule"} & set(names):
             self._validate_settings(row.kind, row.connector, row.config, row.schedule)
+        if row.follows_catalogue:
+            _refuse_sharing(row)
+            if "config" in names:
+                await _refuse_unreadable_catalogue(tx, row)
         return replace(row, **_plan_next_pulls(row, info, tx.now)) if {"schedule", "status"} & set(names) else row
 
     async def _save(self, tx: Tx, before: Source, after: Source) -> Source:
@@ -291,7 +308,7 @@ class SourceService(ResourceService[Source]):
             return _create_failed_test(
                 SourceFault.CREDENTIALS_REFUSED, "The stored credentials cannot be decrypted. Enter them again."
             )
-        task = ConnectorTask(source.config, credentials, "catalogue", organisation=tx.tenant.org)
+        task = ConnectorTask(source.config, credentials, "catalogue", tenant=tx.tenant)
         return self._create_test(source, task)
 
     def _create_test(
@@ -299,12 +316,17 @@ class SourceService(ResourceService[Source]):
         source: Source,
         task: ConnectorTask,
         read_submitted: Callable[[], AsyncIterator[bytes]] | None = None,
-        *,
-        is_pushed: bool = False,
     ) -> SourceTestExecution:
         settings = self.create_feed_settings(source)
         return SourceTestExecution(
-            self.connectors, self.readers, self.workspaces, source.connector, task, settings, read_submitted, is_pushed
+            self.connectors,
+            self.readers,
+            self.workspaces,
+            source.connector,
+            task,
+            settings,
+            read_submitted,
+            source.has_records,
         )
 
     async def _create_test_of_submitted_data(
@@ -315,9 +337,7 @@ class SourceService(ResourceService[Source]):
             raise Unprocessable(
                 f"A source of kind {source.kind} is not pulled, and no data has been sent. Send data first, then test."
             )
-        return self._create_test(
-            source, ConnectorTask(source.config, None, "catalogue"), read, is_pushed=source.kind == "push"
-        )
+        return self._create_test(source, ConnectorTask(source.config, None, "catalogue"), read)
 
     def _find_destination(self, source: Source) -> str | None:
         """Return a text that names the connector and the URL to which credentials may be sent.
@@ -386,6 +406,28 @@ def _to_plain_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _create_failed_test(code: str, message: str) -> SourceTest:
     return SourceTest(ok=False, duration_ms=0, failure=TestFailure(code, message))
+
+
+def _refuse_sharing(source: Source) -> None:
+    """Raise Unprocessable if data of a followed catalogue could be shared, or take precedence as the organisation's own data."""
+    if source.licence_basis != LicenceBasis.UNKNOWN:
+        detail = "The data of a followed catalogue must not leave the organisation. Omit licence_basis."
+        raise Unprocessable.for_field("licence_basis", "invalid_value", detail)
+    if source.first_party:
+        detail = "A followed catalogue is another vendor's data. Omit first_party."
+        raise Unprocessable.for_field("first_party", "invalid_value", detail)
+
+
+async def _refuse_unreadable_catalogue(tx: Tx, source: Source) -> None:
+    """Raise Unprocessable unless a licence permits to read the catalogue; the answer does not reveal whether it exists."""
+    catalogue = source.config["catalogue"]
+    if catalogue == source.catalogue:
+        detail = "This is your own catalogue. Enter the catalogue of another organisation."
+    elif await tx[HeldLicences].find_readable(catalogue) is None:
+        detail = "There is no such catalogue that you can read. Enter the catalogue ID (`cat_…`) of a product that you can read."
+    else:
+        return
+    raise Unprocessable.for_field("config.catalogue", "invalid_value", detail)
 
 
 def _derive_status_fields(before: Source, status: SourceStatus) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from domain.mappings.ports import MappingStore
 from domain.probes.model import Probe
 from domain.runs.model import MAX_SNAPSHOT_BYTES
 from domain.runs.usecases.snapshot_views import FeedPreview, FeedPreviewer
-from domain.sources.model import Source
+from domain.sources.model import NETWORK_CONNECTOR, Source
 from domain.storage.model import build_upload_key
 from domain.uploads.usecases.drafts import MAX_DRAFT_BYTES, DraftFiles
 from entrypoints.areas.sources import create_source_service
@@ -352,6 +352,18 @@ async def connect_mail_or_push(page: PageContext) -> Response:
     return page.render(f"sources/new_{kind}.html", form=form)
 
 
+@pages.register_form("/sources/new/network")
+async def connect_network(page: PageContext) -> Response:
+    """Show the form for a source that follows another organisation's catalogue; if it is submitted, create the source."""
+    form = _get_form_values(page)
+    if page.must_process:
+        config = {"catalogue": form.get("catalogue")}
+        body = build_source_request(form, "api", config, connector=NETWORK_CONNECTOR)
+        source = await page.api.post("/v1/sources", body)
+        return page.redirect(f"/console/sources/{source['id']}", gettext("%(name)s is connected.", name=source["name"]))
+    return page.render("sources/new_network.html", form=form)
+
+
 async def _preview_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
     """Return the template variables of the preview of a temporarily stored file.
 
@@ -376,7 +388,7 @@ async def _preview_pull(
     Raises OperationRefused if the source in `body` cannot be created.
     """
     source, known, previewing = await _create_unsaved_source(page, body, credentials)
-    job = ConnectorTask(source.config, credentials, "catalogue", organisation=page.principal.tenant.org)
+    job = ConnectorTask(source.config, credentials, "catalogue", tenant=page.principal.tenant)
     return _build_preview_values(await previewing.preview_fetched(source, job, known))
 
 
