@@ -1,6 +1,7 @@
 """Sources, their inbound addresses and their column mappings in PostgreSQL."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from adapters.postgres.stores import (
     CoordinatorStore,
@@ -90,8 +91,8 @@ class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
     list_due = gather_due()
     find_next_due = gather_earliest()
 
-    async def list_followers(self) -> Sequence[Follower]:
-        rows = await self._gather("list_followers")
+    async def list_followers(self, now: datetime) -> Sequence[Follower]:
+        rows = await self._gather("list_followers", now=now)
         return [
             Follower(Tenant(org, livemode), source, ReadableCatalogue(*readable), state)
             for org, livemode, source, *readable, state in rows

@@ -39,6 +39,9 @@ class SourceSchedule(Protocol):
         """Return the time of the earliest scheduled pull, or None."""
         ...
 
-    async def list_followers(self) -> Sequence[Follower]:
-        """Return the sources that follow catalogues, without open runs and without runs that failed a short time ago."""
+    async def list_followers(self, now: datetime) -> Sequence[Follower]:
+        """Return the sources that follow catalogues and whose next run may start at the time `now`.
+
+        A source whose newest run is open, or ended or failed a short time ago, is omitted.
+        """
         ...

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from adapters.api_json.codec import JsonCodec
@@ -24,7 +25,7 @@ from domain.sources.usecases.network_connector import NetworkConnectors
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
-from tests.support.memory.clock import SystemClock
+from tests.support.memory.clock import SettableClock, SystemClock
 from tests.support.memory.objects import MemoryObjects
 from tests.support.push_harness import LEASE
 from tests.support.readers import create_in_process_readers
@@ -45,8 +46,9 @@ class FollowerHarness:
         return NetworkConnectors(FakeConnectors(), self.backend.uow, self.backend.network, JsonCodec())
 
     def create_scheduler(self) -> RunScheduler:
-        """Return the part of the scheduler that queues runs."""
-        return RunScheduler(self.backend.uow, self.backend.schedule, SystemClock(), self.backend.network)
+        """Return the part of the scheduler that queues runs, at a time when no run has ended recently."""
+        clock = SettableClock(SystemClock().now() + timedelta(minutes=1))
+        return RunScheduler(self.backend.uow, self.backend.schedule, clock, self.backend.network)
 
     async def process_jobs(self) -> None:
         """Execute the queued runs of the source."""

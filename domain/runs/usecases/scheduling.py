@@ -41,7 +41,7 @@ class RunScheduler:
 
         A change during a run is noticed when the run has ended. Nothing is stored for this, so that nothing can be lost.
         """
-        followers = await self.schedule.list_followers()
+        followers = await self.schedule.list_followers(self.clock.now())
         positions = {
             livemode: await self.network.load_checkpoints(livemode)
             for livemode in {follower.tenant.livemode for follower in followers}
