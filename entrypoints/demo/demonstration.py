@@ -193,6 +193,7 @@ async def _run_demo(env: Mapping[str, str], data_dir: Path) -> None:
         if (await vendor.api.get("/v1/catalogue")).get("last_run") is None:
             await prepare_publication(dependencies, vendor.organisation, vendor.owner, retailer.organisation)
         runs = await _import_catalogues_and_stock(retailer, vendor)
+        await _follow_catalogue(retailer, vendor)
         links = [
             await create_sign_in_link(dependencies, tenant.owner, tenant.organisation) for tenant in (retailer, vendor)
         ]
@@ -321,6 +322,17 @@ async def _import_catalogues_and_stock(retailer: DemoTenant, vendor: DemoTenant)
         following.append(FollowedPublication(vendor.api, own.name))
     await _import(following, [])
     return catalogues
+
+
+async def _follow_catalogue(retailer: DemoTenant, vendor: DemoTenant) -> None:
+    """Create a source of the retailer that follows the vendor's catalogue, once it is published; the scheduler queues its runs."""
+    catalogue = await vendor.api.get("/v1/catalogue")
+    config = {"catalogue": catalogue["id"]}
+    sources = (await retailer.api.get("/v1/sources", limit="100"))["data"]
+    if catalogue["published"] and config not in [source["config"] for source in sources]:
+        name = f"{VENDOR.name} (published catalogue)"
+        source = {"name": name, "kind": "api", "connector": "network", "config": config}
+        await retailer.api.post("/v1/sources", source, f"demo-source-{catalogue['id']}")
 
 
 async def _import(runs: list[FollowedRun], title: list[str]) -> None:

@@ -60,7 +60,8 @@ def format_publication(vendor: str, retailer: str, catalogue: Mapping[str, Any])
     if not catalogue["published"]:
         return f"{vendor}, a vendor, has not published its catalogue."
     return (
-        f"{vendor}, a vendor, has published {catalogue['listed']:,} products. {retailer} reads them with their stock."
+        f"{vendor}, a vendor, has published {catalogue['listed']:,} products. {retailer} reads them with their stock, "
+        "and follows the catalogue, so that copies are merged with its own products."
     )
 
 

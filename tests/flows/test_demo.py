@@ -149,6 +149,30 @@ def test_the_vendor_decides_what_the_retailer_reads(first_start: Demo, data: Pat
     assert retailer.get(f"/v1/products/{product['id']}")["id"] == product["id"]
 
 
+def test_the_retailer_follows_the_published_catalogue(first_start: Demo, data: Path) -> None:
+    retailer, vendor = open_api(first_start, data), open_api(first_start, data, "demo-vendor.json")
+    catalogue = vendor.get("/v1/catalogue")["id"]
+    [source] = [one["id"] for one in retailer.get("/v1/sources")["data"] if one["connector"] == "network"]
+    wait_until(lambda: list_copies(retailer, source), "copies are merged with own products", within=60)
+    [product] = retailer.get("/v1/products", catalogue=catalogue, limit="1")["data"]
+    vendor.post("/v1/catalogue/visibility", {"products": [product["id"]], "visibility": "hidden"})
+    sku = product["variants"][0]["data"]["sku"]
+
+    def is_withdrawn() -> bool:
+        offers = [offer for own in retailer.get("/v1/products", sku=sku)["data"] for offer in list_offers(own)]
+        return {"withdrawn_at" in offer for offer in offers if offer["source"] == source} == {True}
+
+    wait_until(is_withdrawn, "the copy follows", within=60)
+    vendor.post("/v1/catalogue/visibility", {"products": [product["id"]], "visibility": "listed"})
+    wait_until(lambda: not is_withdrawn(), "the copy returns", within=60)
+
+
+def list_copies(retailer: ApiClient, source: str) -> list[Any]:
+    """Return the products that have offers of the source and of another one."""
+    products = retailer.get("/v1/products", source=source, limit="100")["data"]
+    return [product for product in products if len({offer["source"] for offer in list_offers(product)}) > 1]
+
+
 @needs_curl
 def test_both_owners_can_sign_in(first_start: Demo) -> None:
     for words in ("Console ", "Vendor "):
