@@ -65,6 +65,7 @@ ACROSS = {
     "platform.find_tenant_of_source": "whose a source is, asked by its operator",
     "platform.read_tenant_metrics": "what the operator is alerted about, over all organisations",
     "sources.list_due": "the scheduler serves every organisation's sources",
+    "sources.list_followers": "the scheduler serves every organisation's sources, each with the licences of its organisation",
     "demand.list_days": "the scheduler serves every vendor; each is named",
     "demand.summarise_subjects": "sums over all organisations, which the rule for cells checks",
     "demand.summarise_rest": "sums over all organisations, which the rule for cells checks",
@@ -202,9 +203,8 @@ _BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
 @pytest.mark.parametrize("name", sorted(name for name, text in EVERY.items() if "here." in text))
 def test_tables_named_by_node_are_only_read(name: str) -> None:
     assert not re.search(r"\b(?:INSERT|UPDATE|DELETE|TRUNCATE|SHARE)\b", EVERY[name])
-    assert set(re.findall(r"(?:FROM|JOIN) ([a-z_]+)\b(?!\.)", EVERY[name])).isdisjoint(TABLES), (
-        "one table by name, one not"
-    )
+    named = set(re.findall(r"(?:FROM|JOIN) ([a-z_]+)\b(?!\.)", EVERY[name]))
+    assert named.isdisjoint(TABLES - REFERENCE), "one table by name, one not"
 
 
 @pytest.mark.parametrize("name", sorted(ACROSS))
