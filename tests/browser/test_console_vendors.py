@@ -171,7 +171,7 @@ async def _prepare_published_vendor(application: ApplicationHarness) -> list[Pag
         ("retailer-directory", retailer, "/console/vendors", "Lindgren"),
         ("retailer-products", retailer, "/console/catalogue", "Halden"),
         ("retailer-product", retailer, f"/console/catalogue/{chair.id}", "From another organisation's catalogue"),
-        ("retailer-missing", retailer, f"/console/catalogue/{lamp.id}", "Not found"),
+        ("retailer-missing", retailer, f"/console/catalogue/{lamp.id}", "or it is not visible to you.\n"),
     ]
 
 
@@ -304,6 +304,7 @@ def test_a_vendor_publishes_with_the_keyboard(browser: Any, vendor_service: Live
     page.get_by_role("link", name="Publish…").press("Enter")
     page.get_by_role("button", name="Publish").press("Enter")
     page.get_by_text("Queued").wait_for()
+    assert not page.get_by_role("link", name="Refresh").is_visible()
     check_page(page, "vendor-publishing-queued")
     vendor_service.run(vendor.work())
     page.get_by_text("3 of 3 products").wait_for()
