@@ -99,7 +99,7 @@ async def _prepare_unverified_vendor(application: ApplicationHarness) -> list[Pa
         ("unverified-new-claim", owner, f"{BRAND}/claims/new?profile={profile}", "Invitation code"),
         ("claim-pending", owner, f"{BRAND}/claims/{pending['id']}", "Check evidence"),
         ("claim-rejected", owner, f"{BRAND}/claims/{rejected['id']}", "Rejected"),
-        ("claim-withdrawn", owner, f"{BRAND}/claims/{withdrawn['id']}", "Withdrawn"),
+        ("claim-withdrawn", owner, f"{BRAND}/claims/{withdrawn['id']}", "Claim withdrawn"),
         ("agreement-required", owner, AGREEMENT, "Not accepted"),
         ("agreement-viewer", viewer, AGREEMENT, "Only owners and admins"),
         ("agreement-version", owner, f"{AGREEMENT}/versions/1", "until you withdraw"),
