@@ -98,6 +98,7 @@ def test_products_are_found_as_one_types(browser: Any, console: LiveConsole) -> 
     page.goto(console.address + "/console/catalogue")
     page.keyboard.press("/")
     page.keyboard.type("walnut lou", delay=10)
+    page.wait_for_url(lambda url: url.endswith("lou"))  # results of an earlier keystroke would be replaced later
     page.wait_for_selector("#results tbody tr:first-child:last-child")
     assert "q=walnut" in page.url
     page.wait_for_selector("#filters .filter:first-of-type .count:text-is('1')")
