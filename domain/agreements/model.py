@@ -40,7 +40,7 @@ class AgreementStanding(StoredEnum):
 
 
 class SignatureMethod(StoredEnum):
-    """Method by which an agreement was signed."""
+    """Method by which an agreement was accepted."""
 
     CLICK = "click"
 
@@ -72,7 +72,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Person who signed: the ID of the user, and the name and the title (function) that the person entered."""
+    """Person who accepted: the ID of the user, and the name and the title (function) that the person entered."""
 
     user: str
     name: str
@@ -86,7 +86,7 @@ _SIGNER_SCHEMA = response_object(
         "name": text("Ada Moreau", max_length=MAX_SIGNER_CHARS),
         "title": text("Managing director", max_length=MAX_SIGNER_CHARS),
     },
-    description="Who signed: the user, and the name and title as entered.",
+    description="Who accepted: the user, and the name and title as entered.",
 )
 
 
@@ -103,7 +103,7 @@ class AgreementAcceptance:
     ]
     signer: Annotated[Signer, audited(_SIGNER_SCHEMA)]
     authority_confirmed: Annotated[
-        bool, audited(boolean(description="Whether the signer confirmed the authority to sign for the organisation."))
+        bool, audited(boolean(description="Whether the signer confirmed the authority to accept for the organisation."))
     ]
     method: Annotated[SignatureMethod, audited(enum(*SignatureMethod))] = SignatureMethod.CLICK
     ip: Annotated[str | None, audited(optional(text("203.0.113.7", description="IP address of the signer.")))] = None

@@ -53,7 +53,7 @@ AREA: Final = Area(
         ACCEPTANCES.list(
             "List acceptances of agreements",
             "Returns the versions of agreements that your organisation has accepted in this mode, newest first, with the evidence of "
-            "each signature.",
+            "each acceptance.",
             AgreementService.list_acceptances,
             dataset="agreement_acceptances",
         ),
@@ -74,7 +74,7 @@ AREA: Final = Area(
             reply=wire.ACCEPTANCE.schema,
             status=201,
             errors=("not_found", "conflict"),
-            undo="An acceptance is evidence of a signature, which only a new agreement can replace.",
+            undo="An acceptance is evidence, which only a new agreement can replace.",
         ),
     ),
 )

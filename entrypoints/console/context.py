@@ -42,6 +42,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import TrustedProxies
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.problems import HINT_BY_LIVEMODE
 from entrypoints.oauth_endpoints import OAuthServices
 from entrypoints.operations.codes import CODES
 from entrypoints.settings import Settings
@@ -174,6 +175,8 @@ class OperationRefused(Exception):
         self.status: int = problem["status"]
         self.title: str = problem["title"]
         self.detail: str = problem["detail"]
+        for hint in HINT_BY_LIVEMODE.values():  # people select the mode in the menu, not by a key
+            self.detail = self.detail.removesuffix(f" {hint}")
         self.request_id: str = problem.get("request_id", "")
         self.retry_after = retry_after
         self.fields: dict[str, str] = {}

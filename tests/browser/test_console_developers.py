@@ -168,7 +168,7 @@ def test_events_appear_live(browser: Any, service: LiveService) -> None:
         before = page.locator(".feed > li").count()
         sandbox = service.run(service.application.create_client(livemode=False))
         service.run(sandbox.post("/v1/test/events", {"type": "product.updated"}))
-        page.wait_for_function(f"document.querySelectorAll('.feed > li').length > {before}", timeout=15_000)
+        page.locator(".feed > li").nth(before).wait_for(timeout=15_000)
         assert page.locator(".feed > li").first.inner_text().startswith("product.updated")
         check_page(page, "live")
         page.get_by_role("button", name="Live", exact=True).click()

@@ -255,16 +255,16 @@ async def test_unchanged_texts_are_not_published_again(vendor: Vendor) -> None:
 async def test_a_vendor_signs_in_the_console(vendor: Vendor) -> None:
     application = vendor.application
     owner, viewer = await application.open_browser("Lindgren"), await application.open_browser("Lindgren", "viewer")
-    assert "There is no agreement to sign yet." in (await owner.get(PAGE)).text
+    assert "There is no agreement to accept yet." in (await owner.get(PAGE)).text
     agreement = await vendor.publish()
     page = await owner.get(PAGE)
     assert "<strong>your data</strong>" in page.text and "<script>evil" not in page.text
     fields = {"version": "1", "sha256": agreement.sha256, "signer_name": "Ada <Moreau>", "signer_title": "CEO"}
     refused = await owner.submit(page, PAGE, **fields)
-    assert refused.status == 400 and "you may sign" in refused.text and "Ada &lt;Moreau&gt;" in refused.text
+    assert refused.status == 400 and "you may accept" in refused.text and "Ada &lt;Moreau&gt;" in refused.text
     signed = await owner.follow(await owner.submit(page, PAGE, **fields, authority_confirmed="true"))
     assert (
-        "Agreement signed" in signed.text
+        "Agreement accepted" in signed.text
         and "Ada &lt;Moreau&gt;" in signed.text
         and f"{PAGE}/versions/1" in signed.text
     )
@@ -275,7 +275,7 @@ async def test_a_vendor_signs_in_the_console(vendor: Vendor) -> None:
     stale = await owner.submit(page, PAGE, **fields, authority_confirmed="true", submission_id=new_id("key"))
     assert stale.status == 409 and "<h2>Second</h2>" in stale.text and 'name="signer_name"' in stale.text
     shown = await viewer.get(PAGE)
-    assert "Sign by Dec 20, 2026." in shown.text and 'name="signer_name"' not in shown.text
+    assert "Accept by Dec 20, 2026." in shown.text and 'name="signer_name"' not in shown.text
     version = await viewer.get(f"{PAGE}/versions/1")
     assert agreement.sha256 in version.text and "<strong>your data</strong>" in version.text
     for unknown in ("3", "0", "x", "9" * 30):

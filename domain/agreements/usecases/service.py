@@ -65,12 +65,12 @@ class AgreementService:
             raise InvalidRequest.for_field(
                 "authority_confirmed",
                 "invalid_value",
-                "Confirm with true that you may sign for the organisation. Otherwise ask a person who may.",
+                "Confirm with true that you may accept the agreement for the organisation. Otherwise ask a person who may.",
             )
         signer = Signer(
             user or "", _clean_text("signer_name", new.signer_name), _clean_text("signer_title", new.signer_title)
         )
-        # the lock makes simultaneous signatures wait, so that the second returns the first acceptance
+        # the lock makes simultaneous acceptances wait, so that the second returns the first acceptance
         earlier = await tx[AgreementStore].find_newest_acceptance(known_kind, lock=True)
         newest = await tx[AgreementStore].get_newest(known_kind)
         if newest is None or (new.version, new.sha256) != (newest.version, newest.sha256):
@@ -106,7 +106,7 @@ async def _require_manager(tx: Tx, user: str | None) -> None:
     # Not the actor but the user counts, because an app acts on behalf of a person.
     member = (await tx[OrgStore].lock_members((user,))).get(user) if user is not None else None
     if member is None or not member.is_manager:
-        raise PermissionDenied("Only owners and admins can accept an agreement. Ask one of them to sign.")
+        raise PermissionDenied("Only owners and admins can accept an agreement. Ask one of them.")
 
 
 def _clean_text(field: str, text: str) -> str:

@@ -28,7 +28,7 @@ async def _render_text(text: str) -> Markup:
 
 @pages.register_form(title=N_("Data agreement"))
 async def show_agreement(page: PageContext) -> Response:
-    """Show the newest version with the form to sign it, and the earlier signatures; if the form is submitted, sign."""
+    """Show the newest version with the form to accept it, and the acceptances; if the form is submitted, accept it."""
     if page.must_process:
         body = {
             "version": page.form.get_number("version") or 0,
@@ -38,7 +38,7 @@ async def show_agreement(page: PageContext) -> Response:
             "authority_confirmed": page.form["authority_confirmed"] == "true",
         }
         await page.api.post(f"{_API}/acceptances", body)
-        return page.redirect(AGREEMENT_PATH, gettext("Agreement signed"))
+        return page.redirect(AGREEMENT_PATH, gettext("Agreement accepted"))
     agreement = await page.api.get(_API)
     return page.render(
         "agreement/show.html",
@@ -50,7 +50,7 @@ async def show_agreement(page: PageContext) -> Response:
 
 @pages.register_get("/versions/<version>")
 async def show_version(page: PageContext) -> Response:
-    """Show the text of a version, for example one that was signed earlier."""
+    """Show the text of a version, for example one that was accepted earlier."""
     number = parse_whole_number(page.path_parameters["version"])
     async with page.open_read_transaction() as tx:
         found = await tx[AgreementStore].find_version(AgreementKind.VENDOR_DATA, number or 0)

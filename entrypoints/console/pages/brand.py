@@ -83,8 +83,9 @@ async def create_claim(page: PageContext) -> Response:
 
 
 def _read_kinds(page: PageContext) -> list[str]:
-    """Return the selected kinds of evidence."""
-    return [kind for kind in EvidenceKind if kind in page.form.get_all("kinds")]
+    """Return the selected kinds of evidence, and those whose value was entered."""
+    selected = page.form.get_all("kinds")
+    return [kind for kind in EvidenceKind if kind in selected or (kind in _WITH_VALUE and page.form.get(kind).strip())]
 
 
 @pages.register_post("/claims/<id>/check", scope=WRITE_SCOPE)

@@ -52,8 +52,8 @@ def _list_requirements(catalogue: Mapping[str, Any]) -> list[tuple[str, str, str
         text = gettext("Publishing requires a verified claim to your brand.")
         missing.append((gettext("Verify your brand"), text, BRAND_PATH))
     if catalogue["agreement"] == "required":
-        text = gettext("An owner or admin must sign the data agreement.")
-        missing.append((gettext("Sign the agreement"), text, AGREEMENT_PATH))
+        text = gettext("An owner or admin must accept the data agreement.")
+        missing.append((gettext("Accept the agreement"), text, AGREEMENT_PATH))
     elif catalogue["agreement"] == "unpublished":
         text = gettext("The operator has not published a data agreement yet.")
         missing.append((gettext("Data agreement not available"), text, AGREEMENT_PATH))
