@@ -28,10 +28,10 @@ from domain.kernel.tenancy import Tenant
 from domain.sources.copied_records import build_record
 from domain.sources.model import NETWORK_CONNECTOR, SourceKind
 from ports.codec import Codec
-from ports.unit_of_work import UnitOfWork
+from ports.unit_of_work import Tx, UnitOfWork
 
 _PAGE_SIZE = 100
-"""Maximum number of products that are read in one transaction."""
+"""Maximum number of products that are read at once."""
 _INFO: Final = ConnectorInfo(
     name=NETWORK_CONNECTOR,
     title="Catalogue on the network",
@@ -88,27 +88,27 @@ class NetworkConnectors:
     async def _fetch_catalogue(self, task: ConnectorTask) -> AsyncIterator[FetchResponse]:
         """Yield the records of all products that the task's tenant can read; without a licence, there are none.
 
-        The state is determined before the products are read, so that a later change leads to another run.
+        The state is determined before the products are read, so that a later change leads to another run. Licence and products
+        are read from one snapshot: a licence that exists only while they are read would change them, but not the state.
         """
         if (tenant := task.tenant) is None:
             raise FetchFailed("fetch_failed", "The catalogue cannot be read without an organisation.")
         catalogue = str(task.config["catalogue"])
         positions = await self.network.load_checkpoints(tenant.livemode)
-        async with self.uow.begin_reading(tenant) as tx:
+        async with self.uow.begin_snapshot(tenant) as tx:
             readable = await tx[HeldLicences].find_readable(catalogue) or ReadableCatalogue()
-        state = readable.describe_state(positions.get(Tenant(readable.publisher or "", tenant.livemode)))
-        is_unchanged = state == task.validators.etag
-        chunks = self._read_records(tenant, catalogue)
-        yield FetchResponse(200, None, "application/json", None, None, is_unchanged, HttpValidators(state), chunks)
+            state = readable.describe_state(positions.get(Tenant(readable.publisher or "", tenant.livemode)))
+            is_unchanged = state == task.validators.etag
+            chunks = self._read_records(tx, catalogue)
+            yield FetchResponse(200, None, "application/json", None, None, is_unchanged, HttpValidators(state), chunks)
 
-    async def _read_records(self, tenant: Tenant, catalogue: str) -> AsyncIterator[bytes]:
-        """Yield a line for each product: an array with its record. Each page is a transaction of its own."""
+    async def _read_records(self, tx: Tx, catalogue: str) -> AsyncIterator[bytes]:
+        """Yield a line for each product: an array with its record."""
         key: str | None = None
         while True:
-            async with self.uow.begin_reading(tenant) as tx:
-                page = await tx[CatalogueStore].list_products(
-                    ProductFilter(catalogue=catalogue), PageRequest(_PAGE_SIZE, key=key)
-                )
+            page = await tx[CatalogueStore].list_products(
+                ProductFilter(catalogue=catalogue), PageRequest(_PAGE_SIZE, key=key)
+            )
             yield await asyncio.to_thread(self._encode_records, page.items)
             if (key := page.next_key) is None:
                 return

@@ -1,0 +1,170 @@
+"""Attacks on sources that follow catalogues: data outside the licence, and data that outlives it."""
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from domain.catalogue.licences import EVERYONE
+from domain.catalogue.model import LicenceBasis, Visibility
+from domain.catalogue.ports import CatalogueStore
+from domain.kernel.errors import Conflict
+from domain.matching.model import Merge
+from domain.publishing.usecases.licences import LicenceService
+from domain.runs.model import StartRun
+from domain.runs.usecases.service import RunService
+from domain.sources.usecases.network_connector import NetworkConnectors
+from tests.contract.test_followed_catalogues import (
+    _assert_erased,
+    _create_followed_network,
+    _list_offers,
+    _read_both,
+)
+from tests.contract.test_published_catalogues import Network
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.followed_catalogues import FollowerHarness, create_follower
+from tests.support.merged_catalogues import MergedCatalogue
+
+pytestmark = pytest.mark.asyncio
+LICENCES = LicenceService()
+
+
+async def _follow_while(
+    follower: FollowerHarness,
+    network: Network,
+    monkeypatch: pytest.MonkeyPatch,
+    before: Callable[[], Awaitable[None]],
+    after: Callable[[], Awaitable[None]],
+) -> None:
+    """Follow the catalogue; execute `before` when the run has determined the state of the catalogue, and `after` when it has read it."""
+    read_records = NetworkConnectors._read_records
+
+    async def read(*arguments: Any) -> AsyncIterator[bytes]:
+        await before()
+        async for chunk in read_records(*arguments):
+            yield chunk
+        await after()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NetworkConnectors, "_read_records", read)
+        await follower.follow(network.owner)
+
+
+async def test_a_licence_that_exists_only_during_a_run_leaves_no_data(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, follower = await _create_followed_network(backend)
+    await network.grant(network.readers[1], "stock")  # the documents of the view exist
+    await follower.follow(network.owner)
+    await network.vendor.change_product(network.vendor.sources[0], "P0", title="Another title")
+
+    async def grant() -> None:
+        await network.grant(follower.tenant, "stock")
+
+    async def revoke() -> None:
+        await network.revoke(follower.tenant)
+
+    await _follow_while(follower, network, monkeypatch, grant, revoke)
+    await follower.follow(network.owner)
+    assert "lead_time_days" not in str(await follower.read_copies())
+    originals, copies = await _read_both(network, follower)
+    assert copies == originals
+
+
+async def test_a_licence_that_is_interrupted_during_a_run_loses_no_copies(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, follower = await _create_followed_network(backend)
+    await follower.follow(network.owner)
+    await network.vendor.change_product(network.vendor.sources[0], "P0", title="Another title")
+
+    async def revoke() -> None:
+        async with backend.uow.begin(network.owner, builders.CALL) as tx:
+            await LICENCES.revoke(tx, EVERYONE)
+
+    await _follow_while(follower, network, monkeypatch, revoke, network.publish)
+    await follower.follow(network.owner)
+    originals, copies = await _read_both(network, follower)
+    assert copies == originals and len(copies) == 6
+
+
+async def test_vendors_that_follow_each_other_come_to_rest(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    tenant = follower.tenant
+    own = MergedCatalogue(backend.uow, tenant)
+    source = await own.create_source(catalogue=follower.source.catalogue, licence_basis=LicenceBasis.OWN_DATA)
+    product = await own.load_product(source, "P0", "red")
+    mutual = Network(backend, own, [network.owner], random.Random(1))
+    await mutual.publish()
+    await mutual.set_visibility([product.id], Visibility.LISTED)
+    back = await create_follower(backend, network.owner, follower.source.catalogue)
+    for _ in range(4):
+        await follower.follow(network.owner, tenant)
+        await back.follow(network.owner, tenant)
+    counts = len(await follower.list_runs()), len(await back.list_runs())
+    for _ in range(3):
+        await follower.follow(network.owner, tenant)
+        await back.follow(network.owner, tenant)
+    assert (len(await follower.list_runs()), len(await back.list_runs())) == counts
+    assert len(await back.read_copies()) == 1 and len(await follower.read_copies()) == 6
+    assert counts[0] <= 2 and counts[1] <= 2, counts
+
+
+async def test_a_replay_after_a_revocation_restores_nothing(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    await follower.follow(network.owner)
+    async with backend.uow.begin(network.owner, builders.CALL) as tx:
+        await LICENCES.revoke(tx, EVERYONE)
+    # before the revocation is noticed
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        await RunService(follower.connectors).queue_replay(tx, follower.source.id, StartRun())
+    await follower.process_jobs()
+    await follower.follow(network.owner)
+    for document in (await follower.read_copies()).values():
+        _assert_erased(document)
+    # after
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        await RunService(follower.connectors).queue_replay(tx, follower.source.id, StartRun())
+    await follower.process_jobs()
+    for document in (await follower.read_copies()).values():
+        _assert_erased(document)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_merged_products_keep_nothing_of_erased_copies(backend: Backend, seed: int) -> None:
+    network, follower = await _create_followed_network(backend)
+    dice, vendor = random.Random(seed), network.vendor
+    for product in vendor.products:
+        source = next(one for one in vendor.sources if one.id == product.source)
+        await vendor.change_product(source, product.key, description=f"SECRET {product.id}")
+        await vendor.change_variants(source, product.key, size=f"SECRET {product.id}")
+    await follower.follow(network.owner)
+    own = MergedCatalogue(backend.uow, follower.tenant)
+    source = await own.create_source(catalogue=follower.source.catalogue)
+    mine = [await own.load_product(source, f"M{number}", "red", "blue") for number in range(3)]
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        copies = await tx[CatalogueStore].load_products(follower.source.id, [one.id for one in vendor.products])
+    own.products += copies.values()
+    merges: list[Merge] = []
+    hidden: set[str] = set()
+    for _ in range(20):
+        match dice.randrange(4):
+            case 0 | 1:
+                variant, copy = dice.choice(dice.choice(mine).variants), dice.choice([*copies.values()])
+                with suppress(Conflict):
+                    merges.append(await own.merge_variants(variant, copy.variants[0]))
+            case 2 if merges:
+                with suppress(Conflict):
+                    await own.undo_merge(merges.pop(dice.randrange(len(merges))))
+            case _:
+                chosen = dice.choice([*copies])
+                hidden ^= {chosen}
+                await network.set_visibility([chosen], Visibility.HIDDEN if chosen in hidden else Visibility.LISTED)
+                await follower.follow(network.owner)
+        documents = await own.list_documents()
+        assert {id for id in copies if f"SECRET {id}" in str(documents)} == copies.keys() - hidden
+        offers = [offer for document in documents.values() for offer in _list_offers(document)]
+        assert not any("withdrawn_at" in offer and "price" in offer for offer in offers)
