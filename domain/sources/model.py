@@ -195,7 +195,7 @@ class Source:
         next_pull: Time of the next scheduled pull of the catalogue; None if it is not scheduled.
         next_stock_pull: Time of the next scheduled pull of stock; None if it is not scheduled.
         interval_factor: Factor by which an adaptive schedule changes the interval, by stream.
-        checked_at: When a stock check last changed an offer of the source.
+        checked_at: When a stock check, or a run that did not succeed, last changed an item of the source.
     """
 
     id: Annotated[str, id_schema("src")]

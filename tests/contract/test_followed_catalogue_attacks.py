@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
+from adapters.postgres.storage import PostgresStorageLedger
 from domain.catalogue.licences import EVERYONE
 from domain.catalogue.model import LicenceBasis, Visibility
 from domain.catalogue.ports import CatalogueStore
+from domain.ingestion.ports import ParseFailed
 from domain.kernel.errors import Conflict
 from domain.matching.model import Merge
 from domain.publishing.usecases.licences import LicenceService
-from domain.runs.model import StartRun
+from domain.runs.model import Run, StartRun
+from domain.runs.usecases.chunk_writer import ChunkWriter
 from domain.runs.usecases.service import RunService
 from domain.sources.usecases.network_connector import NetworkConnectors
+from domain.usage.usecases import quota
 from tests.contract.test_followed_catalogues import (
     _assert_erased,
     _create_followed_network,
@@ -168,3 +172,73 @@ async def test_merged_products_keep_nothing_of_erased_copies(backend: Backend, s
         assert {id for id in copies if f"SECRET {id}" in str(documents)} == copies.keys() - hidden
         offers = [offer for document in documents.values() for offer in _list_offers(document)]
         assert not any("withdrawn_at" in offer and "price" in offer for offer in offers)
+
+
+async def _fail(_: ChunkWriter) -> None:
+    raise ParseFailed("failed after the chunks were stored")
+
+
+async def _pull(follower: FollowerHarness) -> Run:
+    """Execute a run that a user starts, and return it."""
+    async with follower.backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        await RunService(follower.connectors).queue_pull(tx, follower.source.id, StartRun())
+    await follower.process_jobs()
+    return (await follower.list_runs())[0]
+
+
+async def test_data_that_a_failed_run_has_stored_does_not_outlive_the_licence(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, follower = await _create_followed_network(backend)
+    await network.grant(network.readers[1], "stock")  # the documents of the view exist
+    await follower.follow(network.owner)
+    await network.grant(follower.tenant, "stock")
+    with monkeypatch.context() as patch:
+        patch.setattr(ChunkWriter, "update_absent_products", _fail)
+        assert (await follower.follow()).status == "failed"
+    assert "lead_time_days" in str(await follower.read_copies())
+    await network.revoke(follower.tenant)
+    assert (await _pull(follower)).status == "succeeded"
+    assert "lead_time_days" not in str(await follower.read_copies())
+
+
+async def test_copies_of_a_failed_first_run_do_not_outlive_the_licence_without_quota(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, follower = await _create_followed_network(backend)
+    with monkeypatch.context() as patch:
+        patch.setattr(ChunkWriter, "update_absent_products", _fail)
+        assert (await follower.follow(network.owner)).status == "failed"
+    hidden = network.vendor.products[0].id
+    await network.set_visibility([hidden], Visibility.HIDDEN)
+    await network.vendor.change_product(network.vendor.sources[0], "P1", title="Another title")
+    await backend.relay(network.owner)
+
+    async def refuse(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(quota, "reserve_quota", refuse)
+    assert (await _pull(follower)).status == "succeeded"
+    _assert_erased((await follower.read_copies())[hidden])
+
+
+async def test_copies_do_not_outlive_the_licence_without_storage(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, follower = await _create_followed_network(backend)
+    await network.grant(network.readers[1], "stock")  # the documents of the view exist
+    await follower.follow(network.owner)
+
+    async def refuse(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(PostgresStorageLedger, "make_space", refuse)
+    hidden = network.vendor.products[0].id
+    await network.set_visibility([hidden], Visibility.HIDDEN)
+    assert (await follower.follow(network.owner)).status == "succeeded"
+    _assert_erased((await follower.read_copies())[hidden])
+    await network.grant(follower.tenant, "stock")
+    assert (await follower.follow()).status == "succeeded"
+    await network.revoke(follower.tenant)
+    assert (await follower.follow()).status == "succeeded"
+    assert "lead_time_days" not in str(await follower.read_copies())

@@ -139,9 +139,10 @@ def select_offers_kept_by_catalogue(offers: Offers, statements: Iterable[Product
 async def reserve_records(feed: FeedComparison, run: Run) -> None:
     """Reserve monthly quota for the records that the run may change. Raises RecordQuotaExceeded.
 
-    Copies of a followed catalogue must not outlive the licence, so only the first run of such a source is refused.
+    Copies of a followed catalogue must not outlive the licence, so a run of such a source is refused only if there are none yet.
     """
-    if feed.source.follows_catalogue and feed.source.catalogue_at is not None:
+    source = feed.source
+    if source.follows_catalogue and (source.catalogue_at, source.checked_at) != (None, None):
         return
     # usually the quota suffices for every row of the feed; only if not, the changed rows are counted
     async with feed.uow.begin(feed.tenant, feed.context) as tx:
