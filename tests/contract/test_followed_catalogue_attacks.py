@@ -13,7 +13,9 @@ from domain.catalogue.model import LicenceBasis, Visibility
 from domain.catalogue.ports import CatalogueStore
 from domain.ingestion.ports import ParseFailed
 from domain.kernel.errors import Conflict
-from domain.matching.model import Merge
+from domain.matching.model import DecidedBy, Judgement, JudgementOutcome, Merge, PairEvidence, QuotedReason
+from domain.matching.ports import PairStore
+from domain.matching.usecases.pair_updates import PairUpdater
 from domain.publishing.usecases.licences import LicenceService
 from domain.runs.model import Run, StartRun
 from domain.runs.usecases.chunk_writer import ChunkWriter
@@ -30,7 +32,8 @@ from tests.contract.test_published_catalogues import Network
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.followed_catalogues import FollowerHarness, create_follower
-from tests.support.merged_catalogues import MergedCatalogue
+from tests.support.matching import match_queued_variants
+from tests.support.merged_catalogues import MERGING, MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
 LICENCES = LicenceService()
@@ -242,3 +245,39 @@ async def test_copies_do_not_outlive_the_licence_without_storage(
     await network.revoke(follower.tenant)
     assert (await follower.follow()).status == "succeeded"
     assert "lead_time_days" not in str(await follower.read_copies())
+
+
+async def test_decided_pairs_lose_the_compared_values_of_erased_copies(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    hidden = network.vendor.products[0]
+    await follower.follow(network.owner)
+    own = MergedCatalogue(backend.uow, follower.tenant)
+    source = await own.create_source(catalogue=follower.source.catalogue)
+    mine = await own.load_product(source, "M", "red", "blue")
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        copies = await tx[CatalogueStore].load_products(follower.source.id, [hidden.id])
+    own.products += copies.values()
+    evidence = (PairEvidence("title", 1, 5.0, "equal", "Secret title", "Secret title"),)
+    judgement = Judgement(
+        "mjd_1",
+        "model",
+        JudgementOutcome.LEFT_OPEN,
+        builders.MOMENT,
+        "same",
+        0.9,
+        (QuotedReason("title", "Secret title", "Secret title"),),
+    )
+    pairs = [
+        await own.create_pair(variant, copies[hidden.id].variants[0], evidence=evidence, judgement=judgement)
+        for variant in mine.variants
+    ]
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        await MERGING.dismiss_pair(tx, pairs[0].id, DecidedBy.PERSON)
+        await MERGING.merge_pair(tx, pairs[1].id, DecidedBy.PERSON)
+    await network.set_visibility([hidden.id], Visibility.HIDDEN)
+    await follower.follow(network.owner)
+    await match_queued_variants(backend, follower.tenant, PairUpdater())  # type: ignore[arg-type]
+    async with backend.uow.begin_reading(follower.tenant) as tx:
+        stored = [await tx[PairStore].get(pair.id) for pair in pairs]
+    assert [pair.status for pair in stored if pair] == ["dismissed", "merged"]
+    assert "Secret" not in str(stored)
