@@ -307,11 +307,12 @@ class Source:
         """Return the source after a failed run.
 
         Too many consecutive failures make the source degraded or blocked; a refusal by the vendor blocks the source at
-        once.
+        once. A source that follows a catalogue is never blocked, because its copies must not outlive the licence.
         """
         failures = self.failures + 1
         was_refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
-        if self.is_runnable and (was_refused or failures >= thresholds.blocked_after):
+        may_block = self.is_runnable and not self.follows_catalogue
+        if may_block and (was_refused or failures >= thresholds.blocked_after):
             return with_changes(self, now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
         if self.status == SourceStatus.ACTIVE and failures >= thresholds.degraded_after:
             return with_changes(self, now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)

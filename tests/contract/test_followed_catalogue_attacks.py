@@ -3,23 +3,31 @@
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from adapters.postgres.erasure import PostgresErasure
 from adapters.postgres.storage import PostgresStorageLedger
 from domain.catalogue.licences import EVERYONE
 from domain.catalogue.model import LicenceBasis, Visibility
 from domain.catalogue.ports import CatalogueStore
 from domain.ingestion.ports import ParseFailed
 from domain.kernel.errors import Conflict
+from domain.kernel.resource import require_found
 from domain.matching.model import DecidedBy, Judgement, JudgementOutcome, Merge, PairEvidence, QuotedReason
 from domain.matching.ports import PairStore
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.publishing.usecases.licences import LicenceService
 from domain.runs.model import Run, StartRun
+from domain.runs.usecases import snapshots
 from domain.runs.usecases.chunk_writer import ChunkWriter
+from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import RunService
+from domain.sources.model import HealthThresholds
+from domain.sources.ports import SourceStore
 from domain.sources.usecases.network_connector import NetworkConnectors
 from domain.usage.usecases import quota
 from tests.contract.test_followed_catalogues import (
@@ -33,6 +41,7 @@ from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.followed_catalogues import FollowerHarness, create_follower
 from tests.support.matching import match_queued_variants
+from tests.support.memory.clock import SettableClock, SystemClock
 from tests.support.merged_catalogues import MERGING, MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
@@ -245,6 +254,41 @@ async def test_copies_do_not_outlive_the_licence_without_storage(
     await network.revoke(follower.tenant)
     assert (await follower.follow()).status == "succeeded"
     assert "lead_time_days" not in str(await follower.read_copies())
+
+
+async def test_copies_do_not_outlive_the_licence_after_many_failures(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, follower = await _create_followed_network(backend)
+    await follower.follow(network.owner)
+    async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
+        source = require_found(await tx[SourceStore].get(follower.source.id, lock=True))
+        await tx[SourceStore].save(replace(source, failures=HealthThresholds().blocked_after - 1))
+    await network.vendor.change_product(network.vendor.sources[0], "P0", title="Another title")
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "MAX_SNAPSHOT_BYTES", 1)
+        assert (await follower.follow(network.owner)).status == "failed"
+    async with backend.uow.begin(network.owner, builders.CALL) as tx:
+        await LICENCES.revoke(tx, EVERYONE)
+    later = SettableClock(SystemClock().now() + timedelta(minutes=6))
+    await RunScheduler(backend.uow, backend.schedule, later, backend.network).queue_runs_of_followers()
+    await follower.process_jobs()
+    assert (await follower.list_runs())[0].status == "succeeded"
+    for document in (await follower.read_copies()).values():
+        _assert_erased(document)
+
+
+async def test_copies_of_a_deleted_publisher_are_erased(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    await follower.follow(network.owner)
+    erasure = PostgresErasure(backend.pool)
+    await erasure.delete_data(network.owner.org)
+    await erasure.delete_organisation(network.owner.org)
+    await follower.follow()
+    copies = await follower.read_copies()
+    assert len(copies) == 6
+    for document in copies.values():
+        _assert_erased(document)
 
 
 async def test_decided_pairs_lose_the_compared_values_of_erased_copies(backend: Backend) -> None:
