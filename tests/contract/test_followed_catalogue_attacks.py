@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from adapters.postgres.erasure import PostgresErasure
 from adapters.postgres.storage import PostgresStorageLedger
@@ -17,6 +18,7 @@ from domain.catalogue.ports import CatalogueStore
 from domain.ingestion.ports import ParseFailed
 from domain.kernel.errors import Conflict
 from domain.kernel.resource import require_found
+from domain.kernel.tenancy import Tenant
 from domain.matching.model import DecidedBy, Judgement, JudgementOutcome, Merge, PairEvidence, QuotedReason
 from domain.matching.ports import PairStore
 from domain.matching.usecases.pair_updates import PairUpdater
@@ -46,6 +48,12 @@ from tests.support.merged_catalogues import MERGING, MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
 LICENCES = LicenceService()
+_GTINS = ("4006381333931", "5901234123457", "9780201379624")
+_TABLES = """
+SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org'
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
+"""
+"""Query of the tables with data of organisations."""
 
 
 async def _follow_while(
@@ -325,3 +333,37 @@ async def test_decided_pairs_lose_the_compared_values_of_erased_copies(backend: 
         stored = [await tx[PairStore].get(pair.id) for pair in pairs]
     assert [pair.status for pair in stored if pair] == ["dismissed", "merged"]
     assert "Secret" not in str(stored)
+
+
+async def _find_tables(backend: Backend, tenant: Tenant, text: str) -> set[str]:
+    """Return the names of the tables with rows of the organisation that contain the text, also in the encoded form of JSON bodies."""
+    found = set[str]()
+    async with backend.pool.connect_as_owner() as connection:
+        cursor = await connection.driver_connection.execute(_TABLES)
+        for (name,) in await cursor.fetchall():
+            statement = sql.SQL("SELECT t::text FROM {} AS t WHERE org = %s").format(sql.Identifier(name))
+            rows = await (await connection.driver_connection.execute(statement, (tenant.org,))).fetchall()
+            if any(form in row.lower() for (row,) in rows for form in (text, text.encode().hex())):
+                found.add(name)
+    return found
+
+
+async def test_only_events_contain_data_of_erased_copies(backend: Backend) -> None:
+    network, follower = await _create_followed_network(backend)
+    own = MergedCatalogue(backend.uow, follower.tenant)
+    source = await own.create_source(catalogue=follower.source.catalogue)
+    for number, gtin in enumerate(_GTINS):
+        key = f"P{number}"
+        await own.load_product(source, key, "red", brand=f"Brand {number}")
+        await own.change_variants(source, key, gtin=gtin)
+        original = network.vendor.sources[0]
+        await network.vendor.change_product(original, key, title=f"Title of {key} zebrawood", description="zebrawood")
+        await network.vendor.change_variants(original, key, gtin=gtin, size="zebrawood")
+    await follower.follow(network.owner)
+    await match_queued_variants(backend, follower.tenant, PairUpdater())  # type: ignore[arg-type]
+    assert {"product_documents", "match_pairs"} <= await _find_tables(backend, follower.tenant, "zebrawood")
+    await network.set_visibility([product.id for product in network.vendor.products], Visibility.HIDDEN)
+    await follower.follow(network.owner)
+    await match_queued_variants(backend, follower.tenant, PairUpdater())  # type: ignore[arg-type]
+    # the index of matching keeps words without items, which nobody can read
+    assert await _find_tables(backend, follower.tenant, "zebrawood") <= {"events", "match_keys"}
