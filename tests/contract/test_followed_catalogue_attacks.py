@@ -1,5 +1,6 @@
 """Attacks on sources that follow catalogues: data outside the licence, and data that outlives it."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -26,6 +27,7 @@ from domain.publishing.usecases.licences import LicenceService
 from domain.runs.model import Run, StartRun
 from domain.runs.usecases import snapshots
 from domain.runs.usecases.chunk_writer import ChunkWriter
+from domain.runs.usecases.execution import MIN_RETRY_DELAY
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import RunService
 from domain.sources.model import HealthThresholds
@@ -68,13 +70,16 @@ async def _follow_while(
 
     async def read(*arguments: Any) -> AsyncIterator[bytes]:
         await before()
-        async for chunk in read_records(*arguments):
-            yield chunk
-        await after()
+        try:
+            async for chunk in read_records(*arguments):
+                yield chunk
+        finally:
+            await after()
 
     with monkeypatch.context() as patch:
         patch.setattr(NetworkConnectors, "_read_records", read)
-        await follower.follow(network.owner)
+        assert (await follower.follow(network.owner)).status == "waiting"
+    await asyncio.sleep(MIN_RETRY_DELAY.total_seconds())
 
 
 async def test_a_licence_that_exists_only_during_a_run_leaves_no_data(
