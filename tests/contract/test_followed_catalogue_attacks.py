@@ -24,7 +24,7 @@ from domain.matching.model import DecidedBy, Judgement, JudgementOutcome, Merge,
 from domain.matching.ports import PairStore
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.publishing.usecases.licences import LicenceService
-from domain.runs.model import Run, StartRun
+from domain.runs.model import Run, RunErrorCode, StartRun
 from domain.runs.usecases import snapshots
 from domain.runs.usecases.chunk_writer import ChunkWriter
 from domain.runs.usecases.execution import MIN_RETRY_DELAY
@@ -40,7 +40,7 @@ from tests.contract.test_followed_catalogues import (
     _list_offers,
     _read_both,
 )
-from tests.contract.test_published_catalogues import Network
+from tests.contract.test_published_catalogues import Network, _create_network
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.followed_catalogues import FollowerHarness, create_follower
@@ -245,6 +245,23 @@ async def test_copies_of_a_failed_first_run_do_not_outlive_the_licence_without_q
     monkeypatch.setattr(quota, "reserve_quota", refuse)
     assert (await _pull(follower)).status == "succeeded"
     _assert_erased((await follower.read_copies())[hidden])
+
+
+async def test_the_quota_applies_to_a_catalogue_that_was_empty_at_first(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = await _create_network(backend)
+    await network.publish()
+    follower = await create_follower(backend, network.readers[0], network.catalogue)
+    assert (await follower.follow(network.owner)).status == "succeeded"
+
+    async def refuse(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(quota, "reserve_quota", refuse)
+    await network.set_visibility([product.id for product in network.vendor.products], Visibility.LISTED)
+    run = await follower.follow(network.owner)
+    assert run.error is not None and run.error.code == RunErrorCode.QUOTA_EXCEEDED
 
 
 async def test_copies_do_not_outlive_the_licence_without_storage(
