@@ -96,6 +96,10 @@ class Tx(Protocol):
         """Open a savepoint; an exception rolls back to it and is raised again, and the transaction remains usable."""
         ...
 
+    def snapshot(self) -> AbstractAsyncContextManager[None]:
+        """In autocommit mode, read from one snapshot of the database while the context is open; otherwise, do nothing."""
+        ...
+
 
 class UnitOfWork(Protocol):
     """Factory of transactions, one for each request, attempt at a job, or portion of a run."""

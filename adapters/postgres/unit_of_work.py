@@ -103,6 +103,9 @@ class PostgresTx:
             self.recorded.truncate(before)
             raise
 
+    def snapshot(self) -> AbstractAsyncContextManager[None]:
+        return self.session.snapshot()
+
     async def flush(self) -> None:
         """Insert the collected events and audit entries, as the last step before the commit.
 

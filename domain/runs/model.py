@@ -297,12 +297,12 @@ class Run:
     def find_reusable_fetch_record(self, settings: str, checked_at: datetime | None = None) -> FetchRecord | None:
         """Return the fetch record if later runs may skip an unchanged feed; return None if they must process it again.
 
-        An unchanged feed must be processed again if the source's settings have changed, or if a stock check has changed
-        stock of the source after this run started.
+        An unchanged feed must be processed again if the source's settings have changed, or if a stock check or a run that did
+        not succeed has changed items of the source after this run started.
 
         Args:
             settings: Digest of the source's current settings.
-            checked_at: When a stock check last changed stock of the source, or None.
+            checked_at: When a stock check, or a run that did not succeed, last changed an item of the source; or None.
         """
         stale = checked_at is not None and (self.started_at is None or self.started_at <= checked_at)
         return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None

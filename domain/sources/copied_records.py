@@ -12,14 +12,16 @@ _OFFER_FIELDS = (*PRICE_FIELDS, *STOCK_FIELDS, "availability")
 def build_record(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that states a product with its variants and current offers.
 
-    The keys of the product and its variants are their IDs, which never change.
+    The keys of the product and its variants are their IDs, which never change. Variants without current offers come last,
+    because a record can have fewer variants than a product with former ones.
 
     Args:
         document: The product as the API returns it, decoded, with exact numbers.
     """
     is_discontinued = document["status"] == ProductStatus.DISCONTINUED
     product = {**document["data"], "external_id": document["id"], "discontinued": is_discontinued}
-    return {"product": product, "variants": [_build_variant(variant) for variant in document["variants"]]}
+    variants = [_build_variant(variant) for variant in document["variants"]]
+    return {"product": product, "variants": sorted(variants, key=lambda variant: not variant["offers"])}
 
 
 def _build_variant(variant: Mapping[str, Any]) -> dict[str, Any]:

@@ -195,7 +195,7 @@ class Source:
         next_pull: Time of the next scheduled pull of the catalogue; None if it is not scheduled.
         next_stock_pull: Time of the next scheduled pull of stock; None if it is not scheduled.
         interval_factor: Factor by which an adaptive schedule changes the interval, by stream.
-        checked_at: When a stock check last changed an offer of the source.
+        checked_at: When a stock check, or a run that did not succeed, last changed an item of the source.
     """
 
     id: Annotated[str, id_schema("src")]
@@ -307,11 +307,12 @@ class Source:
         """Return the source after a failed run.
 
         Too many consecutive failures make the source degraded or blocked; a refusal by the vendor blocks the source at
-        once.
+        once. A source that follows a catalogue is never blocked, because its copies must not outlive the licence.
         """
         failures = self.failures + 1
         was_refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
-        if self.is_runnable and (was_refused or failures >= thresholds.blocked_after):
+        may_block = self.is_runnable and not self.follows_catalogue
+        if may_block and (was_refused or failures >= thresholds.blocked_after):
             return with_changes(self, now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
         if self.status == SourceStatus.ACTIVE and failures >= thresholds.degraded_after:
             return with_changes(self, now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)

@@ -1,8 +1,9 @@
 """Updates of pairs after matching: new pairs, merges by rules, and superseded pairs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Final
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
@@ -29,6 +30,13 @@ from ports.unit_of_work import Tx
 
 UNDECIDED_STATUSES = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 """Statuses of pairs without a decision."""
+_SCORE_OF_UNSCORED: Final[Mapping[str, Any]] = {
+    "probability": convert_to_probability(MIN_ODDS),
+    "prior": MIN_ODDS,
+    "evidence": (),
+    "conflicts": (),
+}
+"""Fields of an undecided pair that was not scored again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +144,26 @@ async def _supersede_unscored(tx: Tx, matched_variants: set[str], pairs: Iterabl
             and pair.evidence
             and not matched_variants.isdisjoint((pair.left, pair.right))
         ):
-            nothing = {
-                "probability": convert_to_probability(MIN_ODDS),
-                "prior": MIN_ODDS,
-                "evidence": (),
-                "conflicts": (),
-            }
-            await _save_pair(tx, pair, with_changes(pair, tx.now, status=PairStatus.SUPERSEDED, **nothing))
+            changes = {**_SCORE_OF_UNSCORED, "status": PairStatus.SUPERSEDED}
+            await _save_pair(tx, pair, with_changes(pair, tx.now, **changes))
+
+
+async def erase_compared_values(tx: Tx, variants: Sequence[str]) -> None:
+    """Remove the evidence and the judgements, which contain data of the items, from the pairs of variants that lost all data.
+
+    Undecided pairs become superseded, as if they had been matched again.
+
+    Args:
+        tx: The transaction, with `lock_for_writing`.
+        variants: The IDs of the variants.
+    """
+    for pair in await tx[PairStore].find_pairs_of_variants(sorted(set(variants)), lock=True):
+        if pair.evidence or pair.judgement:
+            prior = pair.prior + sum(component.weight for component in pair.evidence)
+            changes: dict[str, Any] = {"prior": prior, "evidence": (), "conflicts": (), "judgement": None}
+            if pair.status in UNDECIDED_STATUSES:
+                changes |= {**_SCORE_OF_UNSCORED, "status": PairStatus.SUPERSEDED}
+            await _save_pair(tx, pair, with_changes(pair, tx.now, **changes))
 
 
 async def _supersede_unmergeable(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:

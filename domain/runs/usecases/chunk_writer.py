@@ -16,6 +16,7 @@ from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
+from domain.matching.usecases.pair_updates import erase_compared_values
 from domain.runs.chunks import CHUNK_ROWS, describe_division, split_keys
 from domain.runs.model import Checkpoint, Run, RunStage
 from domain.runs.ports import RunStore
@@ -202,6 +203,8 @@ class ChunkWriter:
             key for key in (*portion.absent, *still_absent) if key not in reconciler.products_with_listed_variants
         ]
         events = await write_reconciled(tx, portion.chunk.slot_range, reconciler, absent)
+        if reconciler.erased_variants:
+            await erase_compared_values(tx, reconciler.erased_variants)
         withdrawn = frozenset(portion.absent)  # items that a feed no longer lists do not count against the quota
         if records := sum(product.key not in withdrawn for product in reconciler.batch.touched.values()):
             await tx[UsageMeters].add_usage(RECORDS, records, self.run.id)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import uniform
 
 from domain.audit.ports import AuditLog
@@ -12,6 +12,7 @@ from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import Handler
+from domain.kernel.resource import require_found
 from domain.matching.index import create_matching_job
 from domain.orgs.ports import OrgStore
 from domain.runs.model import REPLAY_TRIGGERS, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
@@ -61,6 +62,7 @@ async def end_run(
         has_changes: Whether the run changed anything, for adaptive schedules; None if unknown.
         health_thresholds: Numbers of consecutive failures after which a source is degraded or blocked.
     """
+    await _mark_unconfirmed_changes(tx, run, error)
     source = None if status == RunStatus.CANCELLED else await tx[SourceStore].get(run.source, lock=True)
     await tx[RunStore].save(run.with_end(status, tx.now, error))
     if source is not None:
@@ -91,6 +93,16 @@ async def end_run(
             await tx[JobStore].add(create_assessment_job(tx.tenant))
     await tx[UsageMeters].release(RECORDS, run.id)
     await tx[JobStore].finish(job)
+
+
+async def _mark_unconfirmed_changes(tx: Tx, run: Run, error: RunError | None) -> None:
+    """Record if the run changed items of the source, but did not succeed or has no stored snapshot.
+
+    The next run must then process the feed even if the feed equals that of the last successful run with a snapshot.
+    """
+    if run.checkpoint is not None and (error is not None or run.snapshot is None):
+        source = require_found(await tx[SourceStore].get(run.source, lock=True))
+        await tx[SourceStore].save(replace(source, checked_at=tx.now))
 
 
 async def cancel_run(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterable
 
-from domain.catalogue.model import Stream
+from domain.catalogue.model import ProductFilter, Stream
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.statements import ProductStatement
+from domain.kernel.paging import PageRequest
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
 from domain.runs.usecases.chunk_changes import FeedComparison
@@ -136,12 +137,18 @@ def select_offers_kept_by_catalogue(offers: Offers, statements: Iterable[Product
     return frozenset(offer for offer in offers if offer in stated or offer[0] in keys_for_all_locations)
 
 
+async def _has_copies(feed: FeedComparison) -> bool:
+    async with feed.uow.begin_reading(feed.tenant) as tx:
+        page = await tx[CatalogueStore].list_products(ProductFilter(source=feed.source.id), PageRequest(1))
+    return bool(page.items)
+
+
 async def reserve_records(feed: FeedComparison, run: Run) -> None:
     """Reserve monthly quota for the records that the run may change. Raises RecordQuotaExceeded.
 
-    Copies of a followed catalogue must not outlive the licence, so only the first run of such a source is refused.
+    Copies of a followed catalogue must not outlive the licence, so a run of such a source is refused only if there are none yet.
     """
-    if feed.source.follows_catalogue and feed.source.catalogue_at is not None:
+    if feed.source.follows_catalogue and await _has_copies(feed):
         return
     # usually the quota suffices for every row of the feed; only if not, the changed rows are counted
     async with feed.uow.begin(feed.tenant, feed.context) as tx:

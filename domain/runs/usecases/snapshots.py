@@ -39,7 +39,7 @@ class Snapshot:
 
     Attributes:
         path: The local file; None if the source reported no change.
-        key: Key in the object store; None if the source reported no change.
+        key: Key in the object store; None if the source reported no change, or if the quota does not suffice.
         size: Size in bytes.
         is_unchanged: Whether the source reported that nothing has changed since the last fetch.
         served_by: Name of the source's API that returned the data; None if the connector uses only one API.
@@ -116,16 +116,26 @@ class SnapshotFetcher:
         async with self.connectors.fetch(source.connector, task) as response:
             snapshot = Snapshot(None, None, 0, is_unchanged=True)
             if not response.is_not_modified:
-                snapshot = await self._store_snapshot(tenant, run, path, response.chunks)
+                snapshot = await self._store_snapshot(
+                    tenant, run, path, response.chunks, is_required=not source.follows_catalogue
+                )
             return replace(snapshot, served_by=response.served_by, validators=response.validators)
 
     async def _store_snapshot(
-        self, tenant: Tenant, run: Run, path: Path, chunks: AsyncIterator[bytes], input_key: str | None = None
+        self,
+        tenant: Tenant,
+        run: Run,
+        path: Path,
+        chunks: AsyncIterator[bytes],
+        input_key: str | None = None,
+        *,
+        is_required: bool = True,
     ) -> Snapshot:
         """Write the chunks to a local file, and store the file as the run's snapshot.
 
         If the run has a submitted input, `input_key` is the key of its ledger entry. The snapshot then counts against
-        the storage quota in place of the input.
+        the storage quota in place of the input. A file for which the quota does not suffice is stored only locally, unless
+        `is_required`: copies of a followed catalogue must not outlive the licence.
         """
         # the size is counted and committed before the object is stored, so that every stored object is counted
         size, digest = await _write(path, chunks)
@@ -133,10 +143,12 @@ class SnapshotFetcher:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
                 new_entry = create_snapshot_entry(tenant, run.id, digest, size, tx.now)
                 entry = await tx[StorageLedger].add_entry(new_entry, input_key)
-                if entry is None:
+                if entry is None and is_required:
                     raise create_quota_error(size, tx.now)
         except QuotaExceeded as refusal:
             raise FetchFailed(RunErrorCode.QUOTA_EXCEEDED, refusal.detail) from refusal
+        if entry is None:
+            return Snapshot(path, None, size)
         stored_size = None
         with suppress(ObjectMissing):
             stored_size = await self.objects.get_size(entry.key)

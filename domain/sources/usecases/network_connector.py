@@ -21,6 +21,7 @@ from domain.ingestion.ports import (
     HttpValidators,
     StockRequest,
 )
+from domain.kernel.clock import now
 from domain.kernel.paging import PageRequest
 from domain.kernel.problems import Problem
 from domain.kernel.schema import id_schema, strict_object
@@ -28,10 +29,11 @@ from domain.kernel.tenancy import Tenant
 from domain.sources.copied_records import build_record
 from domain.sources.model import NETWORK_CONNECTOR, SourceKind
 from ports.codec import Codec
-from ports.unit_of_work import UnitOfWork
+from ports.unit_of_work import Tx, UnitOfWork
 
 _PAGE_SIZE = 100
 """Maximum number of products that are read in one transaction."""
+_LICENCE_CHANGED = "The licence of the catalogue changed while it was read. It is read again."
 _INFO: Final = ConnectorInfo(
     name=NETWORK_CONNECTOR,
     title="Catalogue on the network",
@@ -95,17 +97,23 @@ class NetworkConnectors:
         catalogue = str(task.config["catalogue"])
         positions = await self.network.load_checkpoints(tenant.livemode)
         async with self.uow.begin_reading(tenant) as tx:
-            readable = await tx[HeldLicences].find_readable(catalogue) or ReadableCatalogue()
+            readable = await _find_readable(tx, catalogue)
         state = readable.describe_state(positions.get(Tenant(readable.publisher or "", tenant.livemode)))
         is_unchanged = state == task.validators.etag
-        chunks = self._read_records(tenant, catalogue)
+        chunks = self._read_records(tenant, catalogue, readable)
         yield FetchResponse(200, None, "application/json", None, None, is_unchanged, HttpValidators(state), chunks)
 
-    async def _read_records(self, tenant: Tenant, catalogue: str) -> AsyncIterator[bytes]:
-        """Yield a line for each product: an array with its record. Each page is a transaction of its own."""
+    async def _read_records(self, tenant: Tenant, catalogue: str, readable: ReadableCatalogue) -> AsyncIterator[bytes]:
+        """Yield a line for each product: an array with its record. Each page is a transaction of its own.
+
+        Raises FetchFailed if a page was not read with the licence `readable`: a licence that exists only during the run would change
+        the records, but not the state that the next run compares.
+        """
         key: str | None = None
         while True:
-            async with self.uow.begin_reading(tenant) as tx:
+            async with self.uow.begin_reading(tenant) as tx, tx.snapshot():
+                if await _find_readable(tx, catalogue) != readable:
+                    raise FetchFailed("fetch_failed", _LICENCE_CHANGED, wait_reason="retry", retry_at=now())
                 page = await tx[CatalogueStore].list_products(
                     ProductFilter(catalogue=catalogue), PageRequest(_PAGE_SIZE, key=key)
                 )
@@ -116,3 +124,7 @@ class NetworkConnectors:
     def _encode_records(self, documents: Sequence[Document]) -> bytes:
         records = (build_record(self.codec.decode(document.body)) for document in documents)
         return b"".join(b"%b\n" % self.codec.encode([record]) for record in records)
+
+
+async def _find_readable(tx: Tx, catalogue: str) -> ReadableCatalogue:
+    return await tx[HeldLicences].find_readable(catalogue) or ReadableCatalogue()

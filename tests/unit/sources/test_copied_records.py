@@ -21,6 +21,7 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_merge import RecordMerger
 from domain.ingestion.records import parse_record
 from domain.ingestion.values.quantities import build_measure
+from domain.kernel.bounds import MAX_IMPORTED_VARIANTS
 from domain.sources.copied_records import build_record
 
 CODEC = JsonCodec()
@@ -134,3 +135,15 @@ def test_the_status_of_a_product_is_stated(status: str, is_discontinued: bool) -
     document = _build_document([_build_offer("ofr_1", "Main")], status)
     document["variants"][0]["data"].pop("discontinued")
     assert _copy(document).discontinued == is_discontinued
+
+
+def test_current_variants_are_copied_rather_than_former_ones() -> None:
+    former = [
+        {"id": f"var_{number}", "status": "active", "data": {"sku": str(number)}, "offers": []}
+        for number in range(MAX_IMPORTED_VARIANTS)
+    ]
+    current = {"id": "var_x", "status": "active", "data": {"sku": "x"}, "offers": [_build_offer("ofr_1", "main")]}
+    document = {"id": "prod_1", "status": "active", "data": {"title": "A"}, "variants": [*former, current]}
+    statement, _ = parse_record(build_record(document), FeedSettings())
+    assert statement is not None and len(statement.variants) == MAX_IMPORTED_VARIANTS
+    assert "var_x" in {variant.key for variant in statement.variants}
