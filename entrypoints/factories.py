@@ -44,7 +44,7 @@ from domain.secrets.keys import ActiveKeys
 from domain.secrets.ports import EncryptedValues, Vault
 from domain.secrets.usecases.keyring import KeyRingKeeper
 from domain.secrets.usecases.reencryption import ValueReencrypter
-from domain.sources.usecases.network_connector import NetworkConnectors
+from domain.sources.usecases.network_connector import CombinedConnectors
 from domain.sso.ports import IdentityProviders
 from entrypoints.dependencies import ReadinessChecks, WaitingRequestCounter
 from entrypoints.errors import SettingsError
@@ -85,7 +85,7 @@ def create_access_service(
 
 def create_connectors(installed: PluggyConnectors, uow: UnitOfWork, network: NetworkLog, codec: Codec) -> Connectors:
     """Create the connectors: those of the permitted plugins, and the one that reads catalogues on the network."""
-    return NetworkConnectors(installed, uow, network, codec)
+    return CombinedConnectors(installed, uow, network, codec)
 
 
 def create_token_hasher(access: AccessService) -> TokenHasher:

@@ -74,7 +74,7 @@ ACCEPTANCE_BODY = Body[NewAcceptance](
                 "signer_name": schema.text("Ada Moreau", max_length=MAX_SIGNER_CHARS),
                 "signer_title": schema.text("Managing director", max_length=MAX_SIGNER_CHARS),
                 "authority_confirmed": schema.boolean(
-                    description="Whether you may accept for the organisation. Must be true."
+                    description="Whether you may accept the agreement for the organisation. Must be true."
                 ),
             },
             required=("version", "sha256", "signer_name", "signer_title", "authority_confirmed"),

@@ -53,7 +53,7 @@ CONFLICT_MESSAGES |= {
 _SCAN_LIMIT = 3_000
 """Maximum number of profiles that are scanned for a page with several filters or words (a look-up takes about 2 µs)."""
 _FREQUENT = 1_000
-"""Number of profiles after the page's start from which a term is frequent."""
+"""A term is frequent if at least this many profiles after the page's start have it."""
 _MAX_GROUPS = MAX_QUERY_WORDS + 2
 """Maximum number of groups of terms: words, a domain, and a status."""
 _RIVAL_GRADES = [Grade.STRONG, Grade.CONCLUSIVE]
@@ -156,10 +156,10 @@ class PostgresVendorProfileStore(ReferenceTableStore, VendorProfileStore):
             words, joined = split_query(filter.q)
             deletions = sorted({text for word in (*words, joined) for text in list_deletions(word)})
             known = [word for (word,) in await self._fetch_rows("list_similar_words", deletions=deletions)]
-            # a profile with the joined words matches without the words
-            instead = select_similar(joined, known)
+            # `walnut oak` also finds profiles with the word `walnutoak`
+            joined_words = select_similar(joined, known)
             groups += [
-                [word_term(similar) for similar in dict.fromkeys((*select_similar(word, known), *instead))]
+                [word_term(similar) for similar in dict.fromkeys((*select_similar(word, known), *joined_words))]
                 for word in words or (joined,)
             ]
         return groups

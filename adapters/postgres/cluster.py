@@ -258,7 +258,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
 
 async def _replicate_tables(connection: CoordinatorConnection, names: Sequence[str], report: ProgressReporter) -> None:
     """Replicate reference tables to every node, and adapt the policies of published tables to a cluster."""
-    if names:
+    if names:  # tables cannot be replicated while their policies contain subqueries
         await connection.fetch_rows("avoid_subqueries_in_policies")
     for name in names:
         report(f"{name}: copied to every node")

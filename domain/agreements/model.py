@@ -39,7 +39,7 @@ class AgreementStanding(StoredEnum):
         return self in (AgreementStanding.ACCEPTED, AgreementStanding.GRACE)
 
 
-class SignatureMethod(StoredEnum):
+class AcceptanceMethod(StoredEnum):
     """Method by which an agreement was accepted."""
 
     CLICK = "click"
@@ -103,9 +103,14 @@ class AgreementAcceptance:
     ]
     signer: Annotated[Signer, audited(_SIGNER_SCHEMA)]
     authority_confirmed: Annotated[
-        bool, audited(boolean(description="Whether the signer confirmed the authority to accept for the organisation."))
+        bool,
+        audited(
+            boolean(
+                description="Whether the signer confirmed the authority to accept the agreement for the organisation."
+            )
+        ),
     ]
-    method: Annotated[SignatureMethod, audited(enum(*SignatureMethod))] = SignatureMethod.CLICK
+    method: Annotated[AcceptanceMethod, audited(enum(*AcceptanceMethod))] = AcceptanceMethod.CLICK
     ip: Annotated[str | None, audited(optional(text("203.0.113.7", description="IP address of the signer.")))] = None
     user_agent: Annotated[
         str | None, audited(optional(text("Mozilla/5.0", description="User-Agent header of the signer's browser.")))

@@ -69,7 +69,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class ReadableCatalogue:
-    """What an organisation reads of another organisation's catalogue.
+    """Publisher and view by which an organisation reads another organisation's catalogue.
 
     Attributes:
         publisher: The ID of the organisation that published the catalogue; None without a licence.

@@ -219,7 +219,7 @@ class HeldLicences(Protocol):
     """Licences by which the tenant reads catalogues of other organisations."""
 
     async def find_readable(self, catalogue: str) -> ReadableCatalogue | None:
-        """Return what the tenant can read of a catalogue; None without a licence, and if there is no such catalogue."""
+        """Return publisher and view of a catalogue; None if the tenant has no licence, or if there is no such catalogue."""
         ...
 
 

@@ -148,14 +148,10 @@ class CatalogueReconciler:
     def _withdraw_variant(self, product: Product, variant: Variant) -> None:
         """Withdraw the offers of a variant that the feed no longer lists; with `erases_absent_items`, also erase its data."""
         if self.erases_absent_items:
-            self._apply_variant(product, self._build_erasing_statement(variant))
+            self.erased_variants.append(variant.id)
+            self._apply_variant(product, _build_erasing_statement(variant))
         else:
             self.withdraw_offers(product, variant.offers)
-
-    def _build_erasing_statement(self, variant: Variant) -> VariantStatement:
-        """Return the statement that a variant is discontinued, without data and offers."""
-        self.erased_variants.append(variant.id)
-        return VariantStatement(variant.key, {}, is_complete=True, is_discontinued=True)
 
     def _covers_only_some_variants(self, product: Product, statement: ProductStatement) -> bool:
         """Return whether the feed's entry (`statement`) has no product key, and lacks variants of the product."""
@@ -279,7 +275,8 @@ class CatalogueReconciler:
         the product is also discontinued, and it and its variants lose all data.
         """
         if self.erases_absent_items:
-            variants = [self._build_erasing_statement(variant) for variant in product.variants]
+            self.erased_variants.extend(variant.id for variant in product.variants)
+            variants = [_build_erasing_statement(variant) for variant in product.variants]
             self.apply_product(ProductStatement(product.key, {}, variants, discontinued=True))
             return
         for variant in product.variants:
@@ -577,3 +574,8 @@ class CatalogueReconciler:
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )
         )  # fmt: skip
+
+
+def _build_erasing_statement(variant: Variant) -> VariantStatement:
+    """Return the statement that a variant is discontinued, without data and offers."""
+    return VariantStatement(variant.key, {}, is_complete=True, is_discontinued=True)

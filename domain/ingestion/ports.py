@@ -83,7 +83,8 @@ class ConnectorTask:
         credentials: The decrypted credentials, or None.
         stream: The stream: `catalogue` or `stock`.
         validators: The HTTP validators of the last stored file.
-        tenant: The organisation and mode of the source; requests of different organisations to the same host alternate.
+        tenant: The tenant of the source: the connector `network` reads as this tenant, and requests of different
+            organisations to the same host alternate. None for data that is not fetched.
     """
 
     config: Mapping[str, Any]
@@ -238,7 +239,7 @@ class ReadRequest:
         settings: The settings for reading values.
         buckets: The number of buckets.
         max_bytes: The maximum total size of the rows in the buckets; larger feeds raise ParseFailed.
-        is_pushed: Whether the file consists of pushed records.
+        has_records: Whether the file consists of records (docs/push.md).
         may_be_stock: Whether StockOnlySnapshot is raised for a file that contains only stock.
         confirmed_mappings: Mappings that people confirmed, those of the same source first. `limit_mappings` in
             domain.ingestion.mapping.learned limits their number.
@@ -254,7 +255,7 @@ class ReadRequest:
     settings: FeedSettings = DEFAULT_FEED_SETTINGS
     buckets: int = 1
     max_bytes: int = 1 << 30
-    is_pushed: bool = False
+    has_records: bool = False
     may_be_stock: bool = False
     confirmed_mappings: tuple[ConfirmedMapping, ...] = ()
     is_complete: bool = True

@@ -13,7 +13,7 @@ def build_record(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that states a product with its variants and current offers.
 
     The keys of the product and its variants are their IDs, which never change. Variants without current offers come last,
-    because a record can have fewer variants than a product with former ones.
+    because variants beyond MAX_IMPORTED_VARIANTS are omitted.
 
     Args:
         document: The product as the API returns it, decoded, with exact numbers.

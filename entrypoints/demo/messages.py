@@ -61,7 +61,7 @@ def format_publication(vendor: str, retailer: str, catalogue: Mapping[str, Any])
         return f"{vendor}, a vendor, has not published its catalogue."
     return (
         f"{vendor}, a vendor, has published {catalogue['listed']:,} products. {retailer} reads them with their stock, "
-        "and follows the catalogue, so that copies are merged with its own products."
+        "and follows the catalogue, so that products that both have are merged."
     )
 
 

@@ -133,14 +133,14 @@ async def test_rows_are_found_by_their_content(readers: FeedReaderFactory, tmp_p
     async with _open_reader(readers, tmp_path, CSV, max_rows=1) as reader:
         assert (await reader.find_rows(["A-2"], 5)).searched_rows == 1
     pushed = b'[{"product": {"external_id": "P-1"}, "variants": [{"external_id": "V-1", "sku": "S-1"}]}]\n[{"product": {"external_id": "P-2"}}]\n'
-    async with _open_reader(readers, tmp_path, pushed, is_pushed=True) as reader:
+    async with _open_reader(readers, tmp_path, pushed, has_records=True) as reader:
         [record] = (await reader.find_rows(["S-1"], 5)).rows
         assert ("variants.0.sku", "S-1") in record.cells
 
 
 async def test_pushed_records_are_read(readers: FeedReaderFactory, tmp_path: Path) -> None:
     record = b'[{"product":{"external_id":"P","title":"T"},"variants":[{"external_id":"V","weight":{"value":1.10,"unit":"lb"}}]}]\n'
-    async with _open_reader(readers, tmp_path, record * 2, is_pushed=True, buckets=1) as reader:
+    async with _open_reader(readers, tmp_path, record * 2, has_records=True, buckets=1) as reader:
         assert (await reader.spool(_ignore_progress)).row_count == 2
         statement, again = (await reader.load_statements(range(1), ["P"])).statements
         assert again == statement and not statement.has_offers_only

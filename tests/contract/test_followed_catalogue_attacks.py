@@ -32,7 +32,7 @@ from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import RunService
 from domain.sources.model import HealthThresholds
 from domain.sources.ports import SourceStore
-from domain.sources.usecases.network_connector import NetworkConnectors
+from domain.sources.usecases.network_connector import CombinedConnectors
 from domain.usage.usecases import quota
 from tests.contract.test_followed_catalogues import (
     _assert_erased,
@@ -66,7 +66,7 @@ async def _follow_while(
     after: Callable[[], Awaitable[None]],
 ) -> None:
     """Follow the catalogue; execute `before` when the run has determined the state of the catalogue, and `after` when it has read it."""
-    read_records = NetworkConnectors._read_records
+    read_records = CombinedConnectors._read_records
 
     async def read(*arguments: Any) -> AsyncIterator[bytes]:
         await before()
@@ -77,7 +77,7 @@ async def _follow_while(
             await after()
 
     with monkeypatch.context() as patch:
-        patch.setattr(NetworkConnectors, "_read_records", read)
+        patch.setattr(CombinedConnectors, "_read_records", read)
         assert (await follower.follow(network.owner)).status == "waiting"
     await asyncio.sleep(MIN_RETRY_DELAY.total_seconds())
 
@@ -120,7 +120,7 @@ async def test_a_licence_that_is_interrupted_during_a_run_loses_no_copies(
     assert copies == originals and len(copies) == 6
 
 
-async def test_vendors_that_follow_each_other_come_to_rest(backend: Backend) -> None:
+async def test_vendors_that_follow_each_other_stop_starting_runs(backend: Backend) -> None:
     network, follower = await _create_followed_network(backend)
     tenant = follower.tenant
     own = MergedCatalogue(backend.uow, tenant)

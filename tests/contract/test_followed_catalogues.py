@@ -20,7 +20,7 @@ from domain.matching.model import Merge
 from domain.publishing.usecases.licences import LicenceService
 from domain.runs.model import StartRun
 from domain.runs.usecases.service import RunService
-from domain.sources.usecases.network_connector import NetworkConnectors
+from domain.sources.usecases.network_connector import CombinedConnectors
 from domain.sources.usecases.service import SourceService
 from entrypoints.operations.validation import JsonSchemaValidator
 from tests.contract.test_published_catalogues import EXTRA_GROUPS, Network, _create_network, _find_catalogue
@@ -177,7 +177,7 @@ async def test_a_run_starts_only_after_a_change(backend: Backend) -> None:
 
 async def test_changes_during_a_run_lead_to_one_further_run(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     network, follower = await _create_followed_network(backend)
-    scheduler, read_records = follower.create_scheduler(), NetworkConnectors._read_records
+    scheduler, read_records = follower.create_scheduler(), CombinedConnectors._read_records
 
     async def read_and_change(*arguments: Any) -> AsyncIterator[bytes]:
         async for chunk in read_records(*arguments):
@@ -188,7 +188,7 @@ async def test_changes_during_a_run_lead_to_one_further_run(backend: Backend, mo
             await scheduler.queue_runs_of_followers()
 
     with monkeypatch.context() as patch:
-        patch.setattr(NetworkConnectors, "_read_records", read_and_change)
+        patch.setattr(CombinedConnectors, "_read_records", read_and_change)
         await follower.follow(network.owner)
     assert len(await follower.list_runs()) == 1, "the run was still open"
     await follower.follow()

@@ -18,7 +18,7 @@ from domain.mappings.ports import MappingStore
 from domain.publishing.usecases.licences import LicenceService
 from domain.runs.ports import RunStore
 from domain.sources.model import StatusReason
-from domain.sources.usecases.network_connector import NetworkConnectors
+from domain.sources.usecases.network_connector import CombinedConnectors
 from tests.http.application import OPERATOR
 from tests.http.browser import HOST, BrowserPage, ConsoleBrowser
 from tests.http.sources import FILE_SOURCE, URL_SOURCE, SourceHarness, open_source_harness
@@ -222,7 +222,7 @@ async def test_mail_push_and_addresses(harness: SourceConsole) -> None:
 
 async def test_a_catalogue_on_the_network_is_followed(harness: SourceConsole) -> None:
     unused: Any = None
-    network = NetworkConnectors(unused, unused, unused, unused)
+    network = CombinedConnectors(unused, unused, unused, unused)
     harness.sources.services.connectors.known.append(require_found(network.find_connector("network")))
     application, owner, path = harness.sources.application, harness.owner, "/console/sources/new/network"
     plan = application.orgs["Fjord"].plan

@@ -21,7 +21,7 @@ from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from domain.sources.usecases.network_connector import NetworkConnectors
+from domain.sources.usecases.network_connector import CombinedConnectors
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
@@ -41,9 +41,9 @@ class FollowerHarness:
     objects: MemoryObjects
 
     @property
-    def connectors(self) -> NetworkConnectors:
+    def connectors(self) -> CombinedConnectors:
         """The connectors of a worker."""
-        return NetworkConnectors(FakeConnectors(), self.backend.uow, self.backend.network, JsonCodec())
+        return CombinedConnectors(FakeConnectors(), self.backend.uow, self.backend.network, JsonCodec())
 
     def create_scheduler(self) -> RunScheduler:
         """Return the part of the scheduler that queues runs, at a time when no run has ended recently."""

@@ -62,7 +62,7 @@ class HostileReader:
     def spool(self) -> SpoolResult:
         """Perform the action."""
         content = Path(self._order.snapshot).read_bytes()[:20].decode()
-        action = ACTIONS.get(self._order.connector) or ACTIONS.get("sleep" if self._order.is_pushed else content)
+        action = ACTIONS.get(self._order.connector) or ACTIONS.get("sleep" if self._order.has_records else content)
         if action is not None:
             action()
         return SpoolResult(0, [0], [], frozenset(), [], 0)

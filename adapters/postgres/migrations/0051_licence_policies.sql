@@ -1,9 +1,10 @@
--- Policies of published catalogues that check licences by subqueries. PostgreSQL executes these for each row of a statement that reads few rows, and once
--- for a statement that reads many. A cluster does not support subqueries in policies, so there the policies call licensed_view for each row.
+-- Policies of published catalogues that check licences by subqueries. PostgreSQL executes EXISTS for each row of a statement that reads few rows, and once
+-- for a statement that reads many; of documents, only few are read. A cluster does not support subqueries in policies: there the policies call
+-- licensed_view for each row.
 DROP INDEX licences_holder;
 CREATE INDEX licences_holder ON licences (holder, livemode, catalogue);
 
--- The licences of the session's organisation. It is read as the owner, whose policy needs no evaluation for each licence.
+-- The licences of the session's organisation. The view reads `licences` with the owner's rights, so row-level security does not check each licence.
 CREATE VIEW session_licences AS
 SELECT livemode, catalogue, holder, view FROM licences
 WHERE holder IN (current_setting('joinery.org'), '*') AND livemode = (current_setting('joinery.livemode') = 't');

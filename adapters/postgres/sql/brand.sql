@@ -26,7 +26,7 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 SELECT DISTINCT word FROM vendor_words WHERE livemode = %(livemode)s AND deletion = ANY(%(deletions)s)
 
 -- rank_groups --
--- The rare and the frequent terms of each group, from the group that the fewest profiles have near the page's start to that of the most. A term is
+-- The rare and the frequent terms of each group, from the rarest group after the page's start to the most frequent. A term is
 -- frequent if `frequent` profiles have it.
 SELECT coalesce(array_agg(given.term) FILTER (WHERE nearest.number < {frequent}), '{}'),
     coalesce(array_agg(given.term) FILTER (WHERE nearest.number = {frequent}), '{}')

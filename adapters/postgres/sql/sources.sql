@@ -23,21 +23,20 @@ SELECT min(at) FROM (
 ) next
 
 -- list_followers --
--- Without sources whose newest run is open, failed a short time ago, or ended so recently that another run would keep a worker busy for more than a sixth
--- of the time.
+-- Omits sources whose newest run is open, failed less than five minutes ago, or ended less than five times its duration ago.
 SELECT s.org, s.livemode, s.id, licence.org, licence.view, newest.etag FROM here.sources AS s
 LEFT JOIN LATERAL (
     SELECT l.org, l.view FROM licences AS l
     WHERE l.livemode = s.livemode AND l.catalogue = s.config ->> 'catalogue' AND l.holder IN (s.org, '*') ORDER BY l.holder DESC LIMIT 1
 ) AS licence ON true
 LEFT JOIN LATERAL (
-    SELECT r.status, r.created_at, r.started_at, r.finished_at, r.fetched ->> 'etag' AS etag FROM here.runs AS r
+    SELECT r.status, r.started_at, r.finished_at, r.fetched ->> 'etag' AS etag FROM here.runs AS r
     WHERE r.org = s.org AND r.livemode = s.livemode AND r.source = s.id ORDER BY r.id DESC LIMIT 1
 ) AS newest ON true
 WHERE s.connector = 'network' AND s.status IN ('active', 'degraded') AND (
     newest.status IS NULL
     OR newest.status = 'succeeded' AND %(now)s >= newest.finished_at + 5 * (newest.finished_at - newest.started_at)
-    OR (newest.status NOT IN ('queued', 'running', 'waiting') AND newest.created_at < %(now)s - interval '5 minutes'))
+    OR newest.status IN ('failed', 'cancelled', 'needs_mapping') AND newest.finished_at < %(now)s - interval '5 minutes')
 
 -- count --
 SELECT count(*) FROM sources WHERE org = %(org)s AND livemode = %(livemode)s AND status <> %(disabled)s

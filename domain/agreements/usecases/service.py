@@ -106,7 +106,7 @@ async def _require_manager(tx: Tx, user: str | None) -> None:
     # Not the actor but the user counts, because an app acts on behalf of a person.
     member = (await tx[OrgStore].lock_members((user,))).get(user) if user is not None else None
     if member is None or not member.is_manager:
-        raise PermissionDenied("Only owners and admins can accept an agreement. Ask one of them.")
+        raise PermissionDenied("Only owners and admins can accept an agreement. Ask one of them to accept it.")
 
 
 def _clean_text(field: str, text: str) -> str:

@@ -30,13 +30,13 @@ from ports.unit_of_work import Tx
 
 UNDECIDED_STATUSES = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 """Statuses of pairs without a decision."""
-_SCORE_OF_UNSCORED: Final[Mapping[str, Any]] = {
+_LOWEST_SCORE: Final[Mapping[str, Any]] = {
     "probability": convert_to_probability(MIN_ODDS),
     "prior": MIN_ODDS,
     "evidence": (),
     "conflicts": (),
 }
-"""Fields of an undecided pair that was not scored again."""
+"""Score of an undecided pair without a current comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +144,14 @@ async def _supersede_unscored(tx: Tx, matched_variants: set[str], pairs: Iterabl
             and pair.evidence
             and not matched_variants.isdisjoint((pair.left, pair.right))
         ):
-            changes = {**_SCORE_OF_UNSCORED, "status": PairStatus.SUPERSEDED}
+            changes = {**_LOWEST_SCORE, "status": PairStatus.SUPERSEDED}
             await _save_pair(tx, pair, with_changes(pair, tx.now, **changes))
 
 
 async def erase_compared_values(tx: Tx, variants: Sequence[str]) -> None:
     """Remove the evidence and the judgements, which contain data of the items, from the pairs of variants that lost all data.
 
-    Undecided pairs become superseded, as if they had been matched again.
+    Undecided pairs become superseded; decided pairs keep their probability.
 
     Args:
         tx: The transaction, with `lock_for_writing`.
@@ -159,10 +159,11 @@ async def erase_compared_values(tx: Tx, variants: Sequence[str]) -> None:
     """
     for pair in await tx[PairStore].find_pairs_of_variants(sorted(set(variants)), lock=True):
         if pair.evidence or pair.judgement:
+            # the weights move into the prior, so the probability stays the same
             prior = pair.prior + sum(component.weight for component in pair.evidence)
             changes: dict[str, Any] = {"prior": prior, "evidence": (), "conflicts": (), "judgement": None}
             if pair.status in UNDECIDED_STATUSES:
-                changes |= {**_SCORE_OF_UNSCORED, "status": PairStatus.SUPERSEDED}
+                changes |= {**_LOWEST_SCORE, "status": PairStatus.SUPERSEDED}
             await _save_pair(tx, pair, with_changes(pair, tx.now, **changes))
 
 

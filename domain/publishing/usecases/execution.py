@@ -42,7 +42,7 @@ MAX_PORTION_BYTES = 4 * MIB
 _ASSESSED_DOCUMENTS = 100
 """Number of documents that are assessed at once."""
 _PAUSE_RATIO = 5
-"""Ratio of the pause after a portion to the time that the portion took, so that publications hardly slow other work."""
+"""Ratio of the pause after a portion to the time that the portion took, so that it hardly slows other organisations' requests."""
 MAX_ATTEMPTS = 5
 """Number of attempts after which a run fails."""
 _UNSHAREABLE = (

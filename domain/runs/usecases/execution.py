@@ -427,7 +427,7 @@ def create_read_request(
     buckets, room = compute_spool_bounds(path)
     return ReadRequest(
         str(path), str(path.parent), source.connector, source.config, stream.value, settings, buckets, room,
-        is_pushed=source.has_records, confirmed_mappings=confirmed_mappings, max_rows=max_rows,
+        has_records=source.has_records, confirmed_mappings=confirmed_mappings, max_rows=max_rows,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ async def end_run(
         has_changes: Whether the run changed anything, for adaptive schedules; None if unknown.
         health_thresholds: Numbers of consecutive failures after which a source is degraded or blocked.
     """
-    await _mark_unconfirmed_changes(tx, run, error)
+    await _record_unconfirmed_changes(tx, run, error)
     source = None if status == RunStatus.CANCELLED else await tx[SourceStore].get(run.source, lock=True)
     await tx[RunStore].save(run.with_end(status, tx.now, error))
     if source is not None:
@@ -95,7 +95,7 @@ async def end_run(
     await tx[JobStore].finish(job)
 
 
-async def _mark_unconfirmed_changes(tx: Tx, run: Run, error: RunError | None) -> None:
+async def _record_unconfirmed_changes(tx: Tx, run: Run, error: RunError | None) -> None:
     """Record if the run changed items of the source, but did not succeed or has no stored snapshot.
 
     The next run must then process the feed even if the feed equals that of the last successful run with a snapshot.

@@ -146,7 +146,7 @@ async def _has_copies(feed: FeedComparison) -> bool:
 async def reserve_records(feed: FeedComparison, run: Run) -> None:
     """Reserve monthly quota for the records that the run may change. Raises RecordQuotaExceeded.
 
-    Copies of a followed catalogue must not outlive the licence, so a run of such a source is refused only if there are none yet.
+    Copies of a followed catalogue must not outlive the licence, so a run of such a source is refused only while it has none.
     """
     if feed.source.follows_catalogue and await _has_copies(feed):
         return

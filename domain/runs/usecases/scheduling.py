@@ -39,7 +39,8 @@ class RunScheduler:
     async def queue_runs_of_followers(self) -> None:
         """Queue a run for every source that follows a catalogue which has changed since the source's newest run began.
 
-        A change during a run is noticed when the run has ended. Nothing is stored for this, so that nothing can be lost.
+        A change during a run is noticed when the run has ended. The state is stored with the run, so a killed process loses no
+        change.
         """
         followers = await self.schedule.list_followers(self.clock.now())
         positions = {

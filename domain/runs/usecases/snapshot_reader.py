@@ -57,7 +57,7 @@ class SnapshotReader:
     def spool(self) -> SpoolResult:
         """Spool all rows with their keys. Raises ParseFailed, MappingRequired, StockOnlySnapshot."""
         spool = self._exit_stack.enter_context(self._spools.create(self._request.buckets))
-        if self._request.is_pushed:
+        if self._request.has_records:
             return self._spooler.spool_records(spool, self._read_parts())
         return self._spooler.spool_tables(spool, self._open_tables())
 
@@ -68,19 +68,19 @@ class SnapshotReader:
 
     def read_sample(self, count: int) -> SnapshotSample:
         """Return the first `count` records, with values by column name, and the problems of the first rows."""
-        if self._request.is_pushed:
+        if self._request.has_records:
             return sample_records(chain.from_iterable(self._read_parts()), count, self._request.settings)
         return sample_tables(self._open_tables(), count, self._request.settings)
 
     def find_rows(self, texts: Collection[str], max_results: int) -> RowSearchResult:
         """Return the first rows, at most `max_results`, with a cell that equals one of the texts."""
-        if self._request.is_pushed:
+        if self._request.has_records:
             return find_in_records(chain.from_iterable(self._read_parts()), texts, max_results, self._request.max_rows)
         return find_in_tables(self._open_tables(), texts, max_results, self._request.max_rows)
 
     def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
         """Return these lines of the tables with `context_rows` neighbours on each side; empty for pushed records."""
-        return [] if self._request.is_pushed else read_excerpts(self._open_tables(), lines, context_rows)
+        return [] if self._request.has_records else read_excerpts(self._open_tables(), lines, context_rows)
 
     def load_keys(self, buckets: range) -> BucketKeys:
         """Return the keys in the buckets with their fingerprints, first lines and numbers of rows."""

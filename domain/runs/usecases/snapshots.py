@@ -116,6 +116,7 @@ class SnapshotFetcher:
         async with self.connectors.fetch(source.connector, task) as response:
             snapshot = Snapshot(None, None, 0, is_unchanged=True)
             if not response.is_not_modified:
+                # copies of a followed catalogue must not outlive the licence because a quota is used up
                 snapshot = await self._store_snapshot(
                     tenant, run, path, response.chunks, is_required=not source.follows_catalogue
                 )
@@ -134,8 +135,8 @@ class SnapshotFetcher:
         """Write the chunks to a local file, and store the file as the run's snapshot.
 
         If the run has a submitted input, `input_key` is the key of its ledger entry. The snapshot then counts against
-        the storage quota in place of the input. A file for which the quota does not suffice is stored only locally, unless
-        `is_required`: copies of a followed catalogue must not outlive the licence.
+        the storage quota in place of the input. If the quota does not suffice, the file is stored only locally; with
+        `is_required`, FetchFailed is raised.
         """
         # the size is counted and committed before the object is stored, so that every stored object is counted
         size, digest = await _write(path, chunks)

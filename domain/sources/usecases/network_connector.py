@@ -36,7 +36,7 @@ _PAGE_SIZE = 100
 _LICENCE_CHANGED = "The licence of the catalogue changed while it was read. It is read again."
 _INFO: Final = ConnectorInfo(
     name=NETWORK_CONNECTOR,
-    title="Catalogue on the network",
+    title="Published catalogue",
     kinds=frozenset({SourceKind.API.value}),
     streams=frozenset({"catalogue"}),
     can_fetch=True,
@@ -49,7 +49,7 @@ _INFO: Final = ConnectorInfo(
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkConnectors:
+class CombinedConnectors:
     """Installed connectors and the connector `network`; an implementation of the port Connectors."""
 
     installed: Connectors
@@ -72,7 +72,9 @@ class NetworkConnectors:
     def fetch_stock(
         self, name: str, task: ConnectorTask, item: StockRequest
     ) -> AbstractAsyncContextManager[FetchResponse]:
-        """Fetch the stock of one variant, which the connector `network` does not support. Raises FetchFailed."""
+        """Fetch the stock of one variant; the connector `network` does not support this. Raises FetchFailed."""
+        if name == NETWORK_CONNECTOR:
+            raise FetchFailed("fetch_failed", "The connector network does not support stock checks.")
         return self.installed.fetch_stock(name, task, item)
 
     def parse_tables(
@@ -88,7 +90,7 @@ class NetworkConnectors:
 
     @asynccontextmanager
     async def _fetch_catalogue(self, task: ConnectorTask) -> AsyncIterator[FetchResponse]:
-        """Yield the records of all products that the task's tenant can read; without a licence, there are none.
+        """Yield a response with the records of all products that the task's tenant can read; without a licence, there are none.
 
         The state is determined before the products are read, so that a later change leads to another run.
         """

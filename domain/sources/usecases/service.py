@@ -126,10 +126,7 @@ class SourceService(ResourceService[Source]):
 
     def _with_derived_fields(self, before: Source, changes: dict[str, Any]) -> Mapping[str, Any]:
         derived = dict(changes)
-        if (
-            NETWORK_CONNECTOR in (before.connector, changes.get("connector", before.connector))
-            and "connector" in changes
-        ):
+        if "connector" in changes and NETWORK_CONNECTOR in (before.connector, changes["connector"]):
             detail = "A source cannot start or stop following a catalogue. Create another source."
             raise Unprocessable.for_field("connector", "invalid_value", detail)
         if "config" in changes:
@@ -146,7 +143,7 @@ class SourceService(ResourceService[Source]):
         if {"connector", "config", "schedule"} & set(names):
             self._validate_settings(row.kind, row.connector, row.config, row.schedule)
         if row.follows_catalogue:
-            _refuse_sharing(row)
+            _validate_follower(row)
             if "config" in names:
                 await _refuse_unreadable_catalogue(tx, row)
         return replace(row, **_plan_next_pulls(row, info, tx.now)) if {"schedule", "status"} & set(names) else row
@@ -408,13 +405,13 @@ def _create_failed_test(code: str, message: str) -> SourceTest:
     return SourceTest(ok=False, duration_ms=0, failure=TestFailure(code, message))
 
 
-def _refuse_sharing(source: Source) -> None:
+def _validate_follower(source: Source) -> None:
     """Raise Unprocessable if data of a followed catalogue could be shared, or take precedence as the organisation's own data."""
     if source.licence_basis != LicenceBasis.UNKNOWN:
-        detail = "The data of a followed catalogue must not leave the organisation. Omit licence_basis."
+        detail = "The data of a followed catalogue must not leave your organisation. Set licence_basis to unknown."
         raise Unprocessable.for_field("licence_basis", "invalid_value", detail)
     if source.first_party:
-        detail = "A followed catalogue is another vendor's data. Omit first_party."
+        detail = "A followed catalogue is another vendor's data. Set first_party to false."
         raise Unprocessable.for_field("first_party", "invalid_value", detail)
 
 

@@ -39,7 +39,7 @@ class SourceTestExecution:
     Attributes:
         task: The task for the connector.
         settings: The settings for reading values.
-        is_pushed: Whether the data consists of pushed records.
+        has_records: Whether the data consists of records (docs/push.md).
     """
 
     connectors: Connectors
@@ -50,7 +50,7 @@ class SourceTestExecution:
     settings: FeedSettings = DEFAULT_FEED_SETTINGS
     read_submitted: Callable[[], AsyncIterator[bytes]] | None = None
     """Function that reads submitted data; None if the data must be fetched."""
-    is_pushed: bool = False
+    has_records: bool = False
 
     async def run(self) -> SourceTest:
         """Run the test and return the result; a failure is part of the result and not raised."""
@@ -101,7 +101,7 @@ class SourceTestExecution:
             task.config,
             task.stream,
             self.settings,
-            is_pushed=self.is_pushed,
+            has_records=self.has_records,
         )
         async with self.readers.open(request) as reader:
             sample = await reader.read_sample(MAX_RECORDS)
