@@ -278,6 +278,8 @@ async def test_sources_that_could_reveal_or_share_data_are_refused(backend: Back
             0
         ] == "licence_basis"
     assert (await find_refusal(follower.tenant, source, connector="api"))[0] == "connector"
+    other_catalogue = {"catalogue": new_id("cat")}
+    assert (await find_refusal(follower.tenant, source, config=other_catalogue))[1].startswith("A source cannot follow")
     async with backend.uow.begin(follower.tenant, builders.CALL) as tx:
         other = await service.create(tx, {"name": "A", "kind": "api", "connector": "api", "config": {}})
         made = await service.create(tx, new)

@@ -23,7 +23,8 @@ SELECT min(at) FROM (
 ) next
 
 -- list_followers --
--- Omits sources whose newest run is open, failed less than five minutes ago, or ended less than five times its duration ago.
+-- Omits sources whose newest run is open, failed less than five minutes ago, or ended less than five times its duration ago
+-- (five minutes at most).
 SELECT s.org, s.livemode, s.id, licence.org, licence.view, newest.etag FROM here.sources AS s
 LEFT JOIN LATERAL (
     SELECT l.org, l.view FROM licences AS l
@@ -35,7 +36,7 @@ LEFT JOIN LATERAL (
 ) AS newest ON true
 WHERE s.connector = 'network' AND s.status IN ('active', 'degraded') AND (
     newest.status IS NULL
-    OR newest.status = 'succeeded' AND %(now)s >= newest.finished_at + 5 * (newest.finished_at - newest.started_at)
+    OR newest.status = 'succeeded' AND %(now)s >= newest.finished_at + least(5 * (newest.finished_at - newest.started_at), interval '5 minutes')
     OR newest.status IN ('failed', 'cancelled', 'needs_mapping') AND newest.finished_at < %(now)s - interval '5 minutes')
 
 -- count --

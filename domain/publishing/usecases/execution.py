@@ -43,6 +43,7 @@ _ASSESSED_DOCUMENTS = 100
 """Number of documents that are assessed at once."""
 _PAUSE_RATIO = 5
 """Ratio of the pause after a portion to the time that the portion took, so that it hardly slows other organisations' requests."""
+_MAX_PAUSE_SECONDS = 5.0
 MAX_ATTEMPTS = 5
 """Number of attempts after which a run fails."""
 _UNSHAREABLE = (
@@ -66,7 +67,7 @@ class PublicationExecutor:
                 async with self.uow.begin(job.tenant, job.create_context()) as tx:
                     is_finished = await self._execute_portion(tx, job)
                 if not is_finished:
-                    await asyncio.sleep(_PAUSE_RATIO * (time.monotonic() - started_at))
+                    await asyncio.sleep(min(_PAUSE_RATIO * (time.monotonic() - started_at), _MAX_PAUSE_SECONDS))
         except LeaseLost:
             raise
         except Exception as error:

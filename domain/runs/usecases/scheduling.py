@@ -1,5 +1,6 @@
 """Scheduled tasks of runs: due pulls, changes of followed catalogues, and expiry of batches that receive no further parts."""
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,12 +13,14 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.runs.model import OPEN_STATUSES, PushInput, Run, RunError, RunErrorCode, RunStatus, RunTrigger
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.run_queue import new_execution_job, new_run
+from domain.sources.model import Follower
 from domain.sources.ports import SourceSchedule, SourceStore
 from domain.storage.model import StoredKind
 from domain.storage.ports import StorageLedger, StorageUpkeep
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
+_LOG = logging.getLogger("joinery.runs")
 _BATCH_SIZE = 100
 _RETRY_DELAY = timedelta(minutes=5)
 """Delay before another attempt to queue a run of a source whose previous run is still open."""
@@ -51,10 +54,16 @@ class RunScheduler:
             tenant, readable = follower.tenant, follower.catalogue
             position = positions[tenant.livemode].get(Tenant(readable.publisher or "", tenant.livemode))
             if follower.state != readable.describe_state(position):
-                async with self.uow.begin(tenant, _create_context("runs.follow")) as tx:
-                    source = await tx[SourceStore].get(follower.source, lock=True)
-                    if source is not None and source.is_runnable:
-                        await self._queue_run_unless_open(tx, source.id, Stream.CATALOGUE)
+                try:
+                    await self._queue_run_of_follower(follower)
+                except Exception:
+                    _LOG.exception("the run of a followed catalogue could not be queued", extra={"org": tenant.org})
+
+    async def _queue_run_of_follower(self, follower: Follower) -> None:
+        async with self.uow.begin(follower.tenant, _create_context("runs.follow")) as tx:
+            source = await tx[SourceStore].get(follower.source, lock=True)
+            if source is not None and source.is_runnable:
+                await self._queue_run_unless_open(tx, source.id, Stream.CATALOGUE)
 
     async def queue_due_runs(self) -> datetime | None:
         """Queue a run for every due source and stream; return when the next one is due, or None."""

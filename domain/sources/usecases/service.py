@@ -129,6 +129,9 @@ class SourceService(ResourceService[Source]):
         if "connector" in changes and NETWORK_CONNECTOR in (before.connector, changes["connector"]):
             detail = "A source cannot start or stop following a catalogue. Create another source."
             raise Unprocessable.for_field("connector", "invalid_value", detail)
+        if before.follows_catalogue and changes.get("config", before.config) != before.config:
+            detail = "A source cannot follow another catalogue. Create another source."
+            raise Unprocessable.for_field("config.catalogue", "invalid_value", detail)
         if "config" in changes:
             config = derived["config"] = _to_plain_json(changes["config"])
             derived["inbound_address"] = (
