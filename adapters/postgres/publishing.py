@@ -70,7 +70,9 @@ class PostgresHeldLicences(TenantStore, HeldLicences):
     """Licences that the tenant holds."""
 
     _sql = SQL
-    find_readable = fetch_first(ReadableCatalogue)
+
+    async def get_readable(self, catalogue: str) -> ReadableCatalogue:
+        return await self._fetch_first(ReadableCatalogue, "get_readable", catalogue=catalogue) or ReadableCatalogue()
 
 
 class PostgresPublicationStore(TableStore[PublicationRun], PublicationStore):

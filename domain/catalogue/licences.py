@@ -79,6 +79,11 @@ class ReadableCatalogue:
     publisher: str | None = None
     view: str | None = None
 
+    @property
+    def is_readable(self) -> bool:
+        """True if the organisation has a licence."""
+        return self.publisher is not None
+
     def describe_state(self, position: LogPosition | None) -> str:
         """Return a text that changes whenever the licence or a published product changes.
 

@@ -218,8 +218,8 @@ class PublishedCopies(Protocol):
 class HeldLicences(Protocol):
     """Licences by which the tenant reads catalogues of other organisations."""
 
-    async def find_readable(self, catalogue: str) -> ReadableCatalogue | None:
-        """Return publisher and view of a catalogue; None if the tenant has no licence, or if there is no such catalogue."""
+    async def get_readable(self, catalogue: str) -> ReadableCatalogue:
+        """Return publisher and view of a catalogue, which is not readable without a licence or if it does not exist."""
         ...
 
 

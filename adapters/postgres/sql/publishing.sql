@@ -98,7 +98,7 @@ ORDER BY i.id ASC LIMIT {limit} --? backwards
 -- list_licences --
 SELECT catalogue, holder, groups, view, created_at, withdrawn_at FROM licences WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY created_at, holder
 
--- find_readable --
+-- get_readable --
 SELECT org, view FROM licences WHERE livemode = %(livemode)s AND catalogue = %(catalogue)s AND holder IN (%(org)s, '*')
 ORDER BY holder DESC LIMIT 1
 

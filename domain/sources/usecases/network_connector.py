@@ -29,7 +29,7 @@ from domain.kernel.tenancy import Tenant
 from domain.sources.copied_records import build_record
 from domain.sources.model import NETWORK_CONNECTOR, SourceKind
 from ports.codec import Codec
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import UnitOfWork
 
 _PAGE_SIZE = 100
 """Maximum number of products that are read in one transaction."""
@@ -99,7 +99,7 @@ class CombinedConnectors:
         catalogue = str(task.config["catalogue"])
         positions = await self.network.load_checkpoints(tenant.livemode)
         async with self.uow.begin_reading(tenant) as tx:
-            readable = await _find_readable(tx, catalogue)
+            readable = await tx[HeldLicences].get_readable(catalogue)
         state = readable.describe_state(positions.get(Tenant(readable.publisher or "", tenant.livemode)))
         is_unchanged = state == task.validators.etag
         chunks = self._read_records(tenant, catalogue, readable)
@@ -114,7 +114,7 @@ class CombinedConnectors:
         key: str | None = None
         while True:
             async with self.uow.begin_reading(tenant) as tx, tx.snapshot():
-                if await _find_readable(tx, catalogue) != readable:
+                if await tx[HeldLicences].get_readable(catalogue) != readable:
                     raise FetchFailed("fetch_failed", _LICENCE_CHANGED, wait_reason="retry", retry_at=now())
                 page = await tx[CatalogueStore].list_products(
                     ProductFilter(catalogue=catalogue), PageRequest(_PAGE_SIZE, key=key)
@@ -126,7 +126,3 @@ class CombinedConnectors:
     def _encode_records(self, documents: Sequence[Document]) -> bytes:
         records = (build_record(self.codec.decode(document.body)) for document in documents)
         return b"".join(b"%b\n" % self.codec.encode([record]) for record in records)
-
-
-async def _find_readable(tx: Tx, catalogue: str) -> ReadableCatalogue:
-    return await tx[HeldLicences].find_readable(catalogue) or ReadableCatalogue()

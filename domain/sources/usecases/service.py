@@ -423,7 +423,7 @@ async def _refuse_unreadable_catalogue(tx: Tx, source: Source) -> None:
     catalogue = source.config["catalogue"]
     if catalogue == source.catalogue:
         detail = "This is your own catalogue. Enter the catalogue of another organisation."
-    elif await tx[HeldLicences].find_readable(catalogue) is None:
+    elif not (await tx[HeldLicences].get_readable(catalogue)).is_readable:
         detail = "There is no such catalogue that you can read. Enter the catalogue ID (`cat_…`) of a product that you can read."
     else:
         return
