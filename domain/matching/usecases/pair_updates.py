@@ -30,13 +30,14 @@ from ports.unit_of_work import Tx
 
 UNDECIDED_STATUSES = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 """Statuses of pairs without a decision."""
-_LOWEST_SCORE: Final[Mapping[str, Any]] = {
+_SUPERSEDED: Final[Mapping[str, Any]] = {
+    "status": PairStatus.SUPERSEDED,
     "probability": convert_to_probability(MIN_ODDS),
     "prior": MIN_ODDS,
     "evidence": (),
     "conflicts": (),
 }
-"""Score of an undecided pair without a current comparison."""
+"""Status and score of an undecided pair without a current comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +145,7 @@ async def _supersede_unscored(tx: Tx, matched_variants: set[str], pairs: Iterabl
             and pair.evidence
             and not matched_variants.isdisjoint((pair.left, pair.right))
         ):
-            changes = {**_LOWEST_SCORE, "status": PairStatus.SUPERSEDED}
-            await _save_pair(tx, pair, with_changes(pair, tx.now, **changes))
+            await _save_pair(tx, pair, with_changes(pair, tx.now, **_SUPERSEDED))
 
 
 async def erase_compared_values(tx: Tx, variants: Sequence[str]) -> None:
@@ -159,12 +159,12 @@ async def erase_compared_values(tx: Tx, variants: Sequence[str]) -> None:
     """
     for pair in await tx[PairStore].find_pairs_of_variants(sorted(set(variants)), lock=True):
         if pair.evidence or pair.judgement:
-            # the weights move into the prior, so the probability stays the same
-            prior = pair.prior + sum(component.weight for component in pair.evidence)
-            changes: dict[str, Any] = {"prior": prior, "evidence": (), "conflicts": (), "judgement": None}
-            if pair.status in UNDECIDED_STATUSES:
-                changes |= {**_LOWEST_SCORE, "status": PairStatus.SUPERSEDED}
-            await _save_pair(tx, pair, with_changes(pair, tx.now, **changes))
+            changes = _SUPERSEDED
+            if pair.status not in UNDECIDED_STATUSES:
+                # the weights move into the prior, so the probability stays the same
+                prior = pair.prior + sum(component.weight for component in pair.evidence)
+                changes = {"prior": prior, "evidence": (), "conflicts": ()}
+            await _save_pair(tx, pair, with_changes(pair, tx.now, judgement=None, **changes))
 
 
 async def _supersede_unmergeable(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
