@@ -57,13 +57,10 @@ class Invoices(Payments):
             raise InvalidParameters("One of unit_amount or unit_amount_decimal is required.", "price_data[unit_amount]")
         recurring = data.get("recurring")
         price = self.add("price", {
-            "active": False, "billing_scheme": "per_unit", "created": self.now, "currency": data["currency"].lower(),
-            "custom_unit_amount": None, "livemode": False, "lookup_key": None, "metadata": {}, "nickname": None,
-            "product": data["product"], "recurring": recurring and {
-                "interval": recurring["interval"], "interval_count": recurring.get("interval_count", 1),
-                "meter": None, "usage_type": "licensed"},
-            "tax_behavior": data.get("tax_behavior", "unspecified"), "tiers_mode": None, "transform_quantity": None,
-            "type": "recurring" if recurring else "one_time",
+            "active": False, "billing_scheme": "per_unit", "currency": data["currency"].lower(), "metadata": {},
+            "product": data["product"], "recurring": recurring and {"interval": recurring["interval"],
+            "interval_count": recurring.get("interval_count", 1), "usage_type": "licensed"},
+            "tax_behavior": data.get("tax_behavior", "unspecified"), "type": "recurring" if recurring else "one_time",
             "unit_amount": int(decimal) if decimal.lstrip("-").isdigit() else None, "unit_amount_decimal": decimal,
         })  # fmt: skip
         self.emit("price.created", price)
@@ -110,11 +107,9 @@ class Invoices(Payments):
             coupon["valid"] = not self._is_exhausted(coupon)
             months = coupon["duration_in_months"]
             discount = self.add("discount", {
-                "checkout_session": None, "customer": customer, "customer_account": None,
-                "end": None if months is None else add_intervals(self.now, "month", months), "invoice": None,
-                "invoice_item": None, "promotion_code": promotion and promotion["id"],
-                "source": {"coupon": coupon["id"], "type": "coupon"}, "start": self.now, "subscription": subscription,
-                "subscription_item": None, "_is_used": False,
+                "customer": customer, "end": None if months is None else add_intervals(self.now, "month", months),
+                "invoice": None, "promotion_code": promotion and promotion["id"], "source": {"coupon": coupon["id"],
+                "type": "coupon"}, "start": self.now, "subscription": subscription, "_is_used": False,
             })  # fmt: skip
             self.emit("customer.discount.created", discount)
             ids.append(discount["id"])
@@ -155,12 +150,12 @@ class Invoices(Payments):
         details = {"type": "subscription_details", "subscription_details": dict(
             zip(("subscription", "subscription_item"), parent or (), strict=False))}  # fmt: skip
         item = self.add("invoiceitem", {
-            "amount": amount, "currency": price["currency"], "customer": customer, "customer_account": None,
-            "date": self.now, "description": description, "discountable": parent is None, "discounts": [],
-            "invoice": invoice, "livemode": False, "metadata": metadata, "net_amount": amount,
-            "parent": details if parent else None, "period": {"start": period[0], "end": period[1]},
-            "pricing": build_pricing(price), "proration": parent is not None, "quantity": quantity,
-            "quantity_decimal": str(quantity), "tax_rates": [], "test_clock": self.find_clock(customer),
+            "amount": amount, "currency": price["currency"], "customer": customer, "date": self.now,
+            "description": description, "discountable": parent is None, "discounts": [], "invoice": invoice,
+            "metadata": metadata, "net_amount": amount, "parent": details if parent else None,
+            "period": {"start": period[0], "end": period[1]}, "pricing": build_pricing(price),
+            "proration": parent is not None, "quantity": quantity, "quantity_decimal": str(quantity), "tax_rates": [],
+            "test_clock": self.find_clock(customer),
         })  # fmt: skip
         self.emit("invoiceitem.created", item)
         return item
@@ -173,7 +168,7 @@ class Invoices(Payments):
         """Return the line of an invoice item."""
         details: Document = {"invoice_item": item["id"], "proration": item["proration"], "subscription": None}
         if item["proration"]:
-            details |= {"proration_details": {"credited_items": None}}
+            details |= {"proration_details": {}}
         kind = "invoice_item_details"
         if item["parent"] is not None:
             details |= item["parent"]["subscription_details"]
@@ -189,16 +184,15 @@ class Invoices(Payments):
         """Return a line of an invoice, before tax."""
         subscription = parent[parent["type"]].get("subscription")
         kind = "subscription_item_details" if parent["type"] == "subscription_item_details" else "invoice_item_details"
-        empty = dict.fromkeys(("subscription_item_details", "invoice_item_details"))
-        parent = empty | {"type": kind, kind: {"proration_details": None} | parent[parent["type"]]}
-        return {
-            "id": self.create_id("line_item"), "object": "line_item", "amount": amount, "currency": currency,
+        parent = {"type": kind, kind: parent[parent["type"]]}
+        return self.build("line_item", {
+            "id": self.create_id("line_item"), "amount": amount, "currency": currency,
             "description": description, "discount_amounts": discounts or [], "discountable": not discounts,
-            "discounts": [each["discount"] for each in discounts or ()], "invoice": None, "livemode": False,
+            "discounts": [each["discount"] for each in discounts or ()], "invoice": None,
             "metadata": metadata, "parent": parent, "period": period, "pretax_credit_amounts": [], "pricing": pricing,
             "quantity": quantity, "quantity_decimal": None if quantity is None else str(quantity),
             "subscription": subscription, "subtotal": amount, "taxes": [],
-        }  # fmt: skip
+        })  # fmt: skip
 
     # Invoices
 
@@ -214,39 +208,39 @@ class Invoices(Payments):
         if subscription is not None:
             automatic_tax = subscription["automatic_tax"]["enabled"]
             details = {"metadata": subscription["metadata"], "subscription": subscription["id"]}
-            parent = {"quote_details": None, "subscription_details": details, "type": "subscription_details"}
+            parent = {"subscription_details": details, "type": "subscription_details"}
         id = self.create_id("invoice")
         invoice = self.add("invoice", {
-            "account_country": self.account_country, "account_name": "Test", "account_tax_ids": None,
+            "account_country": self.account_country, "account_name": "Test",
             "amount_due": 0, "amount_overpaid": 0, "amount_paid": 0, "amount_paid_off_stripe": 0,
-            "amount_remaining": 0, "amount_shipping": 0, "application": None, "attempt_count": 0, "attempted": False,
+            "amount_remaining": 0, "amount_shipping": 0, "attempt_count": 0, "attempted": False,
             "auto_advance": auto_advance, "automatic_tax": {
-                "disabled_reason": None, "enabled": automatic_tax, "liability": SELF if automatic_tax else None,
+                "enabled": automatic_tax, "liability": SELF if automatic_tax else None,
                 "provider": "stripe" if automatic_tax else None, "status": "complete" if automatic_tax else None},
             "automatically_finalizes_at": self.now + HOUR if auto_advance else None, "billing_reason": reason,
-            "collection_method": collection_method, "created": self.now, "currency": currency, "custom_fields": None,
-            "customer": customer["id"], "customer_account": None, "customer_address": customer["address"],
+            "collection_method": collection_method, "currency": currency,
+            "customer": customer["id"], "customer_address": customer["address"],
             "customer_email": customer["email"], "customer_name": customer["name"],
-            "customer_phone": customer["phone"], "customer_shipping": None,
+            "customer_phone": customer["phone"],
             "customer_tax_exempt": customer["tax_exempt"], "customer_tax_ids": [
                 {"type": each["type"], "value": each["value"]}
                 for each in self.select("tax_id", customer=customer["id"])],
-            "default_payment_method": None, "default_source": None, "default_tax_rates": [],
+            "default_payment_method": None, "default_tax_rates": [],
             "description": description, "discounts": [],
-            "due_date": None if days_until_due is None else self.now + days_until_due * DAY, "effective_at": None,
-            "ending_balance": None, "footer": None, "from_invoice": None, "hosted_invoice_url": None,
-            "invoice_pdf": None, "issuer": SELF, "last_finalization_error": None, "latest_revision": None,
+            "due_date": None if days_until_due is None else self.now + days_until_due * DAY,
+            "hosted_invoice_url": None,
+            "invoice_pdf": None, "issuer": SELF,
             "lines": self.wrap([line | {"invoice": id} for line in lines], f"/v1/invoices/{id}/lines"),
-            "livemode": False, "metadata": metadata or {}, "next_payment_attempt": None, "number": None,
-            "on_behalf_of": None, "parent": parent, "payment_settings": {
-                "default_mandate": None, "payment_method_options": None, "payment_method_types": None},
+            "metadata": metadata or {}, "next_payment_attempt": None, "number": None,
+            "parent": parent, "payment_settings": {
+                },
             "period_end": end, "period_start": start, "post_payment_credit_notes_amount": 0,
-            "pre_payment_credit_notes_amount": 0, "receipt_number": None, "rendering": None, "shipping_cost": None,
-            "shipping_details": None, "starting_balance": 0, "statement_descriptor": None, "status": "draft",
+            "pre_payment_credit_notes_amount": 0,
+            "starting_balance": 0, "status": "draft",
             "status_transitions": dict.fromkeys(("finalized_at", "marked_uncollectible_at", "paid_at", "voided_at")),
             "subtotal": 0, "subtotal_excluding_tax": 0, "test_clock": customer["test_clock"], "total": 0,
             "total_discount_amounts": [], "total_excluding_tax": 0, "total_pretax_credit_amounts": [],
-            "total_taxes": [], "webhooks_delivered_at": None,
+            "total_taxes": [],
             "_subscription": subscription and subscription["id"], "_attempted_at": None,
         }, id)  # fmt: skip
         for line in lines:
@@ -324,10 +318,9 @@ class Invoices(Payments):
         if invoice["amount_due"] > 0:
             intent = self.create_payment_intent(invoice, self.find_payment_method(invoice))
             self.add("invoice_payment", {
-                "amount_paid": None, "amount_requested": invoice["amount_due"], "created": self.now,
-                "currency": invoice["currency"], "invoice": invoice["id"], "is_default": True, "livemode": False,
-                "payment": {"payment_intent": intent["id"], "type": "payment_intent"}, "status": "open",
-                "status_transitions": {"canceled_at": None, "paid_at": None},
+                "amount_requested": invoice["amount_due"], "currency": invoice["currency"], "invoice": invoice["id"],
+                "is_default": True, "payment": {"payment_intent": intent["id"], "type": "payment_intent"},
+                "status": "open", "status_transitions": {"canceled_at": None, "paid_at": None},
             })  # fmt: skip
         self.emit("invoice.finalized", invoice)
         if invoice["amount_due"] == 0:

@@ -45,16 +45,16 @@ class Payments(Store):
             return self.get("payment_method", id, param)
         brand, last4, _ = CARDS[id]
         names = dict.fromkeys(("address", "email", "name", "phone", "tax_id"))
-        checks = {"address_line1_check": None, "address_postal_code_check": None, "cvc_check": "pass"}
+        checks = {"cvc_check": "pass"}
         card = {
             "brand": brand, "checks": checks, "country": "US", "display_brand": brand, "exp_month": 12,
-            "exp_year": 2040, "fingerprint": f"fp{last4}", "funding": "credit", "generated_from": None, "last4": last4,
-            "networks": {"available": [brand], "preferred": None}, "regulated_status": "unregulated",
-            "three_d_secure_usage": {"supported": True}, "wallet": None,
+            "exp_year": 2040, "fingerprint": f"fp{last4}", "funding": "credit", "last4": last4,
+            "networks": {"available": [brand]}, "regulated_status": "unregulated",
+            "three_d_secure_usage": {"supported": True},
         }  # fmt: skip
         return self.add("payment_method", {
-            "allow_redisplay": "unspecified", "billing_details": names, "card": card, "created": self.now,
-            "customer": None, "customer_account": None, "livemode": False, "metadata": {}, "type": "card", "_card": id,
+            "allow_redisplay": "unspecified", "billing_details": names, "card": card, "metadata": {}, "type": "card",
+            "_card": id,
         })  # fmt: skip
 
     def attach(self, method: Document, customer: str) -> None:
@@ -73,16 +73,12 @@ class Payments(Store):
         id = self.create_id("setup_intent")
         automatic = parameters.get("automatic_payment_methods", {"enabled": True})
         intent = self.add("setup_intent", {
-            "application": None, "automatic_payment_methods": {"allow_redirects": "always"} | automatic,
-            "cancellation_reason": None, "client_secret": f"{id}_secret_{self.create_id('request')[4:]}",
-            "created": self.now, "customer": parameters.get("customer"), "customer_account": None,
-            "description": parameters.get("description"), "excluded_payment_method_types": None,
-            "flow_directions": None, "last_setup_error": None, "latest_attempt": None, "livemode": False,
-            "mandate": None, "metadata": parameters.get("metadata") or {}, "next_action": None, "on_behalf_of": None,
-            "payment_method": None, "payment_method_configuration_details": None,
-            "payment_method_options": {"card": {
-                "mandate_options": None, "network": None, "request_three_d_secure": "automatic"}},
-            "payment_method_types": parameters.get("payment_method_types", ["card"]), "single_use_mandate": None,
+            "automatic_payment_methods": {"allow_redirects": "always"} | automatic,
+            "client_secret": f"{id}_secret_{self.create_id('request')[4:]}", "customer": parameters.get("customer"),
+            "description": parameters.get("description"), "last_setup_error": None,
+            "metadata": parameters.get("metadata") or {}, "next_action": None, "payment_method": None,
+            "payment_method_options": {"card": {"request_three_d_secure": "automatic"}},
+            "payment_method_types": parameters.get("payment_method_types", ["card"]),
             "status": "requires_payment_method", "usage": parameters.get("usage", "off_session"),
         }, id)  # fmt: skip
         self.emit("setup_intent.created", intent)
@@ -122,21 +118,13 @@ class Payments(Store):
         id = self.create_id("payment_intent")
         intent = self.add("payment_intent", {
             "amount": invoice["amount_due"], "amount_capturable": 0, "amount_details": {"tip": {}},
-            "amount_received": 0, "application": None, "application_fee_amount": None,
-            "automatic_payment_methods": _AUTOMATIC, "canceled_at": None, "cancellation_reason": None,
+            "amount_received": 0, "automatic_payment_methods": _AUTOMATIC, "canceled_at": None,
             "capture_method": "automatic", "client_secret": f"{id}_secret_{self.create_id('request')[4:]}",
-            "confirmation_method": "automatic", "created": self.now, "currency": invoice["currency"],
-            "customer": invoice["customer"], "customer_account": None, "description": invoice["description"],
-            "excluded_payment_method_types": None, "last_payment_error": None, "latest_charge": None,
-            "livemode": False, "metadata": {}, "next_action": None, "on_behalf_of": None, "payment_method": method,
-            "payment_method_configuration_details": None, "payment_method_options": {"card": {
-                "installments": None, "mandate_options": None, "network": None,
-                "request_three_d_secure": "automatic"}},
-            "payment_method_types": ["card"], "processing": None, "receipt_email": None, "review": None,
-            "setup_future_usage": "off_session" if invoice["parent"] else None, "shipping": None,
-            "statement_descriptor": None, "statement_descriptor_suffix": None,
-            "status": "requires_confirmation" if method else "requires_payment_method", "transfer_data": None,
-            "transfer_group": None, "_invoice": invoice["id"],
+            "confirmation_method": "automatic", "currency": invoice["currency"], "customer": invoice["customer"],
+            "description": invoice["description"], "last_payment_error": None, "metadata": {}, "next_action": None,
+            "payment_method": method, "payment_method_options": {"card": {"request_three_d_secure": "automatic"}},
+            "payment_method_types": ["card"], "setup_future_usage": "off_session" if invoice["parent"] else None,
+            "status": "requires_confirmation" if method else "requires_payment_method", "_invoice": invoice["id"],
         }, id)  # fmt: skip
         self.emit("payment_intent.created", intent)
         return intent
@@ -177,7 +165,6 @@ class Payments(Store):
         paid = error is None
         declined = {} if error is None else {"failure_code": error["code"], "failure_message": error["message"]}
         outcome = {
-            "advice_code": None, "network_advice_code": None, "network_decline_code": None,
             "network_status": "approved_by_network" if paid else "declined_by_network",
             "reason": None if error is None else error["decline_code"], "risk_level": "normal", "risk_score": 10,
             "seller_message": "Payment complete." if paid else "The bank declined the payment.",
@@ -185,16 +172,10 @@ class Payments(Store):
         }  # fmt: skip
         charge = self.add("charge", {
             "amount": intent["amount"], "amount_captured": intent["amount"] if paid else 0, "amount_refunded": 0,
-            "application": None, "application_fee": None, "application_fee_amount": None, "balance_transaction": None,
-            "billing_details": method["billing_details"], "calculated_statement_descriptor": None, "captured": paid,
-            "created": self.now, "currency": intent["currency"], "customer": intent["customer"], "description": None,
-            "disputed": False, "failure_balance_transaction": None, "failure_code": None, "failure_message": None,
-            "fraud_details": {}, "livemode": False, "metadata": {}, "on_behalf_of": None, "outcome": outcome,
-            "paid": paid, "payment_intent": intent["id"], "payment_method": method["id"],
-            "payment_method_details": None, "receipt_email": None, "receipt_number": None, "receipt_url": None,
-            "refunded": False, "review": None, "shipping": None, "source_transfer": None,
-            "statement_descriptor": None, "statement_descriptor_suffix": None,
-            "status": "succeeded" if paid else "failed", "transfer_data": None, "transfer_group": None,
+            "billing_details": method["billing_details"], "captured": paid, "currency": intent["currency"],
+            "customer": intent["customer"], "disputed": False, "fraud_details": {}, "metadata": {}, "outcome": outcome,
+            "paid": paid, "payment_intent": intent["id"], "payment_method": method["id"], "refunded": False,
+            "status": "succeeded" if paid else "failed",
         } | declined)  # fmt: skip
         intent["latest_charge"] = charge["id"]
         self.emit("charge.succeeded" if paid else "charge.failed", charge)
@@ -264,11 +245,9 @@ class Payments(Store):
                            param="amount")  # fmt: skip
         card: Any = {"reference_status": "pending", "reference_type": "acquirer_reference_number", "type": "refund"}
         refund = self.add("refund", {
-            "amount": amount, "balance_transaction": None, "charge": charge["id"], "created": self.now,
-            "currency": charge["currency"], "destination_details": {"card": card, "type": "card"},
-            "metadata": parameters.get("metadata") or {}, "payment_intent": charge["payment_intent"],
-            "reason": parameters.get("reason"), "receipt_number": None, "source_transfer_reversal": None,
-            "status": "succeeded", "transfer_reversal": None,
+            "amount": amount, "charge": charge["id"], "currency": charge["currency"],
+            "destination_details": {"card": card, "type": "card"}, "metadata": parameters.get("metadata") or {},
+            "payment_intent": charge["payment_intent"], "reason": parameters.get("reason"), "status": "succeeded",
         })  # fmt: skip
         charge["amount_refunded"] += amount
         charge["refunded"] = charge["amount_refunded"] == charge["amount_captured"]

@@ -43,7 +43,7 @@ def route(method: str, path: str, *, is_atomic: bool = False) -> Callable[[Handl
 
 def retrieve(path: str, kind: str) -> None:
     """Register the retrieval of an object."""
-    ROUTES.append(Route("GET", path, lambda store, parameters, id: store.get(kind, id)))
+    ROUTES.append(Route("GET", path, lambda store, parameters, *ids: store.get(kind, ids[-1])))
 
 
 def enumerate_objects(path: str, kind: str, *filters: str) -> None:
@@ -87,12 +87,10 @@ def create_customer(store: Subscriptions, parameters: Document) -> Document:
         store.get("test_helpers.test_clock", clock, "test_clock")
     id = store.create_id("customer")
     customer = store.add("customer", {
-        "address": None, "balance": 0, "created": store.now, "currency": None, "customer_account": None,
-        "default_source": None, "delinquent": False, "description": None, "discount": None, "email": None,
-        "invoice_prefix": id[-8:].upper(), "invoice_settings": {"custom_fields": None, "default_payment_method": None,
-        "footer": None, "rendering_options": None}, "livemode": False, "metadata": parameters.get("metadata") or {},
-        "name": None, "next_invoice_sequence": 1, "phone": None, "preferred_locales": [], "shipping": None,
-        "tax_exempt": "none", "test_clock": parameters.get("test_clock"),
+        "balance": 0, "delinquent": False, "invoice_prefix": id[-8:].upper(),
+        "invoice_settings": {"default_payment_method": None}, "metadata": parameters.get("metadata") or {},
+        "next_invoice_sequence": 1, "preferred_locales": [], "tax_exempt": "none",
+        "test_clock": parameters.get("test_clock"),
     } | _read_customer(store, parameters), id)  # fmt: skip
     if method := parameters.get("payment_method"):
         store.attach(store.resolve_payment_method(method), id)
@@ -121,9 +119,8 @@ def create_tax_id(store: Subscriptions, parameters: Document, customer: str) -> 
         raise InvalidParameters(f"Invalid value for {parameters['type']}.", "value", "tax_id_invalid")
     tax_id = store.add("tax_id", {
         "country": value[:2] if parameters["type"] == "eu_vat" else parameters["type"][:2].upper(),
-        "created": store.now, "customer": customer, "customer_account": None, "livemode": False,
-        "owner": {"customer": customer, "customer_account": None, "type": "customer"}, "type": parameters["type"],
-        "value": value, "verification": {"status": "pending", "verified_address": None, "verified_name": None},
+        "customer": customer, "owner": {"customer": customer, "type": "customer"}, "type": parameters["type"],
+        "value": value, "verification": {"status": "pending"},
     })  # fmt: skip
     store.emit("customer.tax_id.created", tax_id)
     return tax_id
@@ -153,10 +150,8 @@ def create_product(store: Subscriptions, parameters: Document) -> Document:
     if id in store.objects.get("product", {}):
         raise InvalidParameters(f"Product already exists: {id}", "id", "resource_already_exists")
     product = store.add("product", {
-        "active": True, "created": store.now, "default_price": None, "description": None, "images": [],
-        "livemode": False, "marketing_features": [], "metadata": parameters.get("metadata") or {},
-        "name": parameters["name"], "package_dimensions": None, "shippable": None, "statement_descriptor": None,
-        "tax_code": None, "unit_label": None, "updated": store.now, "url": None,
+        "active": True, "images": [], "marketing_features": [], "metadata": parameters.get("metadata") or {},
+        "name": parameters["name"], "updated": store.now,
     } | choose(parameters, "active", "description", "tax_code", "unit_label", "url"), id)  # fmt: skip
     store.emit("product.created", product)
     return product
@@ -442,9 +437,9 @@ def create_coupon(store: Subscriptions, parameters: Document) -> Document:
     if (duration == "repeating") != ("duration_in_months" in parameters):
         raise InvalidParameters("`duration_in_months` is required for repeating coupons only.", "duration_in_months")
     coupon = store.add("coupon", {
-        "amount_off": None, "created": store.now, "currency": None, "duration": duration, "duration_in_months": None,
-        "livemode": False, "max_redemptions": None, "metadata": parameters.get("metadata") or {}, "name": None,
-        "percent_off": None, "redeem_by": None, "times_redeemed": 0, "valid": True,
+        "duration": duration,
+        "metadata": parameters.get("metadata") or {},
+        "times_redeemed": 0, "valid": True,
     } | choose(parameters, "amount_off", "currency", "duration_in_months", "max_redemptions", "name", "percent_off",
                "redeem_by"), id)  # fmt: skip
     store.emit("coupon.created", coupon)
@@ -458,10 +453,9 @@ def create_promotion_code(store: Subscriptions, parameters: Document) -> Documen
     if any(each["code"].upper() == code.upper() for each in store.select("promotion_code", active=True)):
         raise InvalidParameters("An active promotion code with this code already exists.", "code")
     promotion = store.add("promotion_code", {
-        "active": True, "code": code, "created": store.now, "customer": None, "customer_account": None,
-        "expires_at": None, "livemode": False, "max_redemptions": None, "metadata": parameters.get("metadata") or {},
-        "promotion": {"coupon": coupon["id"], "type": "coupon"}, "restrictions": {"first_time_transaction": False,
-        "minimum_amount": None, "minimum_amount_currency": None}, "times_redeemed": 0,
+        "active": True, "code": code, "metadata": parameters.get("metadata") or {},
+        "promotion": {"coupon": coupon["id"], "type": "coupon"}, "restrictions": {"first_time_transaction": False},
+        "times_redeemed": 0,
     } | choose(parameters, "active", "customer", "expires_at", "max_redemptions"))  # fmt: skip
     store.emit("promotion_code.created", promotion)
     return promotion
@@ -488,8 +482,8 @@ def list_promotion_codes(store: Subscriptions, parameters: Document) -> Document
 def create_test_clock(store: Subscriptions, parameters: Document) -> Document:
     store.now = parameters["frozen_time"]
     return store.add("test_helpers.test_clock", {
-        "created": store.now, "deletes_after": store.now + 30 * DAY, "frozen_time": store.now, "livemode": False,
-        "name": parameters.get("name"), "status": "ready", "status_details": {},
+        "deletes_after": store.now + 30 * DAY, "frozen_time": store.now, "name": parameters.get("name"),
+        "status": "ready", "status_details": {},
     })  # fmt: skip
 
 
@@ -544,10 +538,7 @@ for _path, _kind in {
     "/v1/coupons/{coupon}": "coupon",
     "/v1/promotion_codes/{promotion_code}": "promotion_code",
 }.items():
-    if _kind == "tax_id":
-        ROUTES.append(Route("GET", _path, lambda store, parameters, customer, id: store.get("tax_id", id)))
-    else:
-        retrieve(_path, _kind)
+    retrieve(_path, _kind)
 for _path, _kind, *_filters in (
     ("/v1/customers", "customer", "email", "test_clock"),
     ("/v1/payment_methods", "payment_method", "customer", "type"),

@@ -10,6 +10,7 @@ from typing import Any
 import stripe
 
 from tests.stripe_server.errors import ApiError, InvalidParameters
+from tests.stripe_server.validation import complete_document, load_specification
 
 Document = dict[str, Any]
 PREFIXES = {
@@ -45,8 +46,16 @@ class Store:
 
     def add(self, kind: str, fields: Document, id: str | None = None) -> Document:
         """Store a new object of a type."""
-        document = {"id": id or self.create_id(kind), "object": kind} | fields
+        document = self.build(kind, {"id": id or self.create_id(kind)} | fields)
         self.objects.setdefault(kind, {})[document["id"]] = document
+        return document
+
+    def build(self, kind: str, fields: Document) -> Document:
+        """Return a document of a type; the specification states its other fields that are null."""
+        names = load_specification()["components"]["schemas"][kind]["properties"]
+        common = {"object": kind, "created": self.now, "livemode": False, "metadata": {}}
+        document = {name: value for name, value in common.items() if name in names} | fields
+        complete_document(document, {"$ref": f"/{kind}"}, {name for owner, name in self.included if owner == kind})
         return document
 
     def select(self, kind: str, **fields: Any) -> list[Document]:
@@ -104,7 +113,7 @@ class Store:
         limit = parameters.get("limit", 10)
         if not 1 <= limit <= 100:
             raise InvalidParameters("Invalid integer: limit must be between 1 and 100", "limit")
-        rows = rows[::-1]
+        rows = [*reversed(rows)]
         for name in ("starting_after", "ending_before"):
             if (cursor := parameters.get(name)) is not None:
                 position = next((i for i, row in enumerate(rows) if row["id"] == cursor), None)

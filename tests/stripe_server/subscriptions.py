@@ -30,12 +30,11 @@ class Subscriptions(Invoices):
             item["current_period_start"], item["current_period_end"] = period
 
     def _build_item(self, subscription: str, requested: Document, price: Document) -> Document:
-        return {
-            "id": self.create_id("subscription_item"), "object": "subscription_item", "billing_thresholds": None,
-            "created": self.now, "current_period_end": 0, "current_period_start": 0, "discounts": [],
-            "metadata": requested.get("metadata") or {}, "price": price, "quantity": requested.get("quantity", 1),
-            "subscription": subscription, "tax_rates": [],
-        }  # fmt: skip
+        return self.build("subscription_item", {
+            "id": self.create_id("subscription_item"), "current_period_end": 0, "current_period_start": 0,
+            "discounts": [], "metadata": requested.get("metadata") or {}, "price": price,
+            "quantity": requested.get("quantity", 1), "subscription": subscription, "tax_rates": [],
+        })  # fmt: skip
 
     def _resolve_recurring_price(self, requested: Document) -> Document:
         price = self.render(self.resolve_price(requested))
@@ -60,7 +59,7 @@ class Subscriptions(Invoices):
             amount = self._amount(item)
             discounts = self.compute_discounts(subscription["discounts"], amount, subscription["currency"])
             parent = {"type": "subscription_item_details", "subscription_item_details": {
-                "invoice_item": None, "proration": False, "subscription": subscription["id"],
+                "proration": False, "subscription": subscription["id"],
                 "subscription_item": item["id"]}}  # fmt: skip
             subscription["_net"][item["id"]] = amount - sum(each["amount"] for each in discounts)
             description = f"{item['quantity']} × {self._describe_price(item['price'])}"
@@ -116,31 +115,21 @@ class Subscriptions(Invoices):
         anchor = parameters.get("billing_cycle_anchor", self.now)
         settings = parameters.get("payment_settings", {})
         subscription = self.add("subscription", {
-            "application": None, "application_fee_percent": None,
-            "automatic_tax": {"disabled_reason": None, "enabled": tax, "liability": SELF if tax else None},
-            "billing_cycle_anchor": anchor, "billing_cycle_anchor_config": None,
+            "automatic_tax": {"enabled": tax, "liability": SELF if tax else None}, "billing_cycle_anchor": anchor,
             "billing_mode": {"type": "flexible", "flexible": {"proration_discounts": "included"}},
-            "billing_schedules": [], "billing_thresholds": None, "cancel_at": None,
-            "cancel_at_period_end": parameters.get("cancel_at_period_end", False), "canceled_at": None,
-            "cancellation_details": {"comment": None, "feedback": None, "reason": None},
-            "collection_method": parameters.get("collection_method", "charge_automatically"), "created": self.now,
-            "currency": currency, "customer": customer["id"], "customer_account": None,
-            "days_until_due": parameters.get("days_until_due"), "default_payment_method": method,
-            "default_source": None, "default_tax_rates": [], "description": parameters.get("description"),
-            "discounts": self.create_discounts(parameters.get("discounts"), customer["id"], id), "ended_at": None,
-            "invoice_settings": {"account_tax_ids": None, "custom_fields": None, "description": None, "footer": None,
-                                 "issuer": SELF},
-            "items": self.wrap([], f"/v1/subscription_items?subscription={id}"), "latest_invoice": None,
-            "livemode": False, "metadata": parameters.get("metadata") or {},
-            "next_pending_invoice_item_invoice": None, "on_behalf_of": None, "pause_collection": None,
-            "payment_settings": {"payment_method_options": None,
-                "payment_method_types": settings.get("payment_method_types"),
-                "save_default_payment_method": settings.get("save_default_payment_method", "off")},
-            "pending_invoice_item_interval": None, "pending_setup_intent": None, "pending_update": None,
-            "schedule": None, "start_date": self.now, "status": "incomplete" if is_automatic else "active",
-            "test_clock": customer["test_clock"], "transfer_data": None, "trial_end": None,
-            "trial_settings": {"end_behavior": {"missing_payment_method": "create_invoice"}}, "trial_start": None,
-            "_net": {},
+            "billing_schedules": [], "cancel_at_period_end": parameters.get("cancel_at_period_end", False),
+            "canceled_at": None, "cancellation_details": {"reason": None},
+            "collection_method": parameters.get("collection_method", "charge_automatically"), "currency": currency,
+            "customer": customer["id"], "days_until_due": parameters.get("days_until_due"),
+            "default_payment_method": method, "default_tax_rates": [], "description": parameters.get("description"),
+            "discounts": self.create_discounts(parameters.get("discounts"), customer["id"], id),
+            "invoice_settings": {"issuer": SELF}, "items": self.wrap([], f"/v1/subscription_items?subscription={id}"),
+            "metadata": parameters.get("metadata") or {},
+            "payment_settings": {"payment_method_types": settings.get("payment_method_types"),
+            "save_default_payment_method": settings.get("save_default_payment_method", "off")}, "schedule": None,
+            "start_date": self.now, "status": "incomplete" if is_automatic else "active",
+            "test_clock": customer["test_clock"],
+            "trial_settings": {"end_behavior": {"missing_payment_method": "create_invoice"}}, "_net": {},
         }, id)  # fmt: skip
         subscription["items"]["data"] = [
             self._build_item(id, each, price) for each, price in zip(parameters["items"], prices, strict=True)
@@ -210,62 +199,57 @@ class Subscriptions(Invoices):
         Returns:
             Whether a new period started at the time of the change.
         """
-        items = subscription["items"]["data"]
         start, end = self._period(subscription)
         if not start <= date <= end:
             raise InvalidParameters("Cannot specify proration date outside of current subscription period.",
                                     "proration_date")  # fmt: skip
-        before, changed = self._recurrence(subscription), []
-        was_free = not any(self._amount(item) for item in items)
+        before = [(dict(item), subscription["_net"].get(item["id"], 0)) for item in subscription["items"]["data"]]
+        recurrence = self._recurrence(subscription)
         for each in requested:
-            item = next((row for row in items if row["id"] == each.get("id")), None)
-            if each.get("id") is not None and item is None:
-                raise InvalidParameters(
-                    f"No such subscription item: '{each['id']}'", "items[0][id]", "resource_missing"
-                )
-            old = None if item is None else item | {"_net": subscription["_net"].get(item["id"], 0)}
-            if item is None:
-                item = self._build_item(subscription["id"], each, self._resolve_recurring_price(each))
-                items.append(item)
-                self._set_period(subscription, (start, end))
-            elif each.get("deleted"):
-                items.remove(item)
-            else:
-                if "price" in each or "price_data" in each:
-                    item["price"] = self._resolve_recurring_price(each)
-                item["quantity"] = each.get("quantity", item["quantity"])
-            if item["price"]["currency"] != subscription["currency"]:
-                raise InvalidParameters(f"Currency and interval fields must match across all prices on this "
-                                        f"subscription ({subscription['currency']}).", "items")  # fmt: skip
-            if old is None or each.get("deleted") or any(old[key] != item[key] for key in ("price", "quantity")):
-                changed.append((old, None if each.get("deleted") else item))
+            self._change_item(subscription, each)
+        items = {item["id"]: item for item in subscription["items"]["data"]}
         if not items:
             raise InvalidParameters("A subscription must have at least one active price.", "items")
-        is_paid_first = was_free and any(self._amount(item) for item in items)
-        is_reset = is_reset or self._recurrence(subscription) != before or is_paid_first
+        self._set_period(subscription, (start, end))
+        is_paid_first = not any(self._amount(item) for item, _ in before) and any(map(self._amount, items.values()))
+        is_reset = is_reset or self._recurrence(subscription) != recurrence or is_paid_first
+        names = ("price", "quantity")
+        kept = {
+            item["id"] for item, _ in before
+            if item["id"] in items and all(item[name] == items[item["id"]][name] for name in names)
+        }  # fmt: skip
+        for item, net in before if behavior != "none" else ():
+            if self._amount(item) and (is_reset or item["id"] not in kept):
+                credit = -prorate(net, start, end, date)
+                self._add_proration(subscription, item, credit, (date, end), "Unused time on")
         if is_reset:
-            rows = [old for old, _ in changed if old] + [
-                item | {"_net": subscription["_net"].get(item["id"], 0)}
-                for item in items
-                if all(item is not new for _, new in changed)
-            ]
-        else:
-            rows = [old for old, _ in changed if old]
-        if behavior != "none":
-            for old in rows:
-                if self._amount(old):
-                    credit = -prorate(old["_net"], start, end, date)
-                    self._add_proration(subscription, old, credit, (date, end), "Unused time on")
-        if is_reset:
-            subscription["billing_cycle_anchor"] = date
-            self._set_period(subscription, find_period(date, *self._recurrence(subscription), date))
-        elif behavior != "none":
-            for _, new in changed:
-                if new is not None:
-                    net = self._net_amount(subscription, new)
-                    subscription["_net"][new["id"]] = net
-                    self._add_proration(subscription, new, prorate(net, start, end, date), (date, end))
-        return is_reset
+            subscription["billing_cycle_anchor"] = self.now
+            self._set_period(subscription, find_period(self.now, *self._recurrence(subscription), self.now))
+            return True
+        for item in items.values() if behavior != "none" else ():
+            if item["id"] not in kept:
+                net = subscription["_net"][item["id"]] = self._net_amount(subscription, item)
+                self._add_proration(subscription, item, prorate(net, start, end, date), (date, end))
+        return False
+
+    def _change_item(self, subscription: Document, requested: Document) -> None:
+        items = subscription["items"]["data"]
+        item = next((row for row in items if row["id"] == requested.get("id")), None)
+        if "id" in requested and item is None:
+            raise InvalidParameters(
+                f"No such subscription item: '{requested['id']}'", "items[0][id]", "resource_missing"
+            )
+        if item is None:
+            item = self._build_item(subscription["id"], requested, self._resolve_recurring_price(requested))
+            items.append(item)
+        elif requested.get("deleted"):
+            items.remove(item)
+        elif "price" in requested or "price_data" in requested:
+            item["price"] = self._resolve_recurring_price(requested)
+        item["quantity"] = requested.get("quantity", item["quantity"])
+        if item["price"]["currency"] != subscription["currency"]:
+            raise InvalidParameters("Currency and interval fields must match across all prices on this subscription "
+                                    f"({subscription['currency']}).", "items")  # fmt: skip
 
     def update_subscription(self, subscription: Document, parameters: Document) -> None:
         """Update a subscription; with an immediate invoice if the change requires one."""
@@ -433,7 +417,12 @@ class Subscriptions(Invoices):
                     | {"customer": customer, "payment_behavior": "default_incomplete"}
                 )  # fmt: skip
             invoice = self.render(self.get("invoice", subscription["latest_invoice"]))
-            invoice |= {"id": f"upcoming_{invoice['id']}", "status": "draft", "number": None, "effective_at": None}
+            invoice |= {
+                "id": f"upcoming_{invoice['id']}",
+                "status": "draft",
+                "number": None,
+                "effective_at": None,
+            }
             invoice |= {"hosted_invoice_url": None, "invoice_pdf": None, "auto_advance": False, "attempted": False}
             invoice |= {"amount_paid": 0, "amount_remaining": invoice["amount_due"], "next_payment_attempt": None}
             invoice["status_transitions"] = dict.fromkeys(invoice["status_transitions"])
@@ -454,17 +443,12 @@ class Subscriptions(Invoices):
                                     f"{subscription['schedule']}.", "from_subscription")  # fmt: skip
         start, end = self._period(subscription)
         schedule = self.add("subscription_schedule", {
-            "application": None, "billing_mode": subscription["billing_mode"], "canceled_at": None,
-            "completed_at": None, "created": self.now, "current_phase": {"end_date": end, "start_date": start},
-            "customer": subscription["customer"], "customer_account": None, "default_settings": {
-                "application_fee_percent": None, "automatic_tax": subscription["automatic_tax"],
-                "billing_cycle_anchor": "automatic", "billing_thresholds": None,
-                "collection_method": "charge_automatically", "default_payment_method": None, "description": None,
-                "invoice_settings": {"account_tax_ids": None, "custom_fields": None, "days_until_due": None,
-                                     "description": None, "footer": None, "issuer": SELF},
-                "on_behalf_of": None, "transfer_data": None},
-            "end_behavior": "release", "livemode": False, "metadata": {}, "phases": [self._build_phase({}, start, end,
-                subscription)], "released_at": None, "released_subscription": None, "status": "active",
+            "billing_mode": subscription["billing_mode"], "canceled_at": None, "current_phase": {"end_date": end,
+            "start_date": start}, "customer": subscription["customer"],
+            "default_settings": {"automatic_tax": subscription["automatic_tax"], "billing_cycle_anchor": "automatic",
+            "collection_method": "charge_automatically", "default_payment_method": None,
+            "invoice_settings": {"issuer": SELF}}, "end_behavior": "release", "metadata": {},
+            "phases": [self._build_phase({}, start, end, subscription)], "status": "active",
             "subscription": subscription["id"], "test_clock": subscription["test_clock"],
         })  # fmt: skip
         self._copy_items(subscription, schedule)
@@ -481,21 +465,19 @@ class Subscriptions(Invoices):
             price = self.get("price", each["price"], "phases[items][price]")
             if price["currency"] != subscription["currency"]:
                 raise InvalidParameters("The currency of a phase must match the subscription.", "phases")
-            items.append({"billing_thresholds": None, "discounts": [], "metadata": each.get("metadata") or {},
+            items.append({"discounts": [], "metadata": each.get("metadata") or {},
                           "price": price["id"], "quantity": each.get("quantity", 1), "tax_rates": []})  # fmt: skip
         discounts = [
             dict.fromkeys(("coupon", "discount", "promotion_code")) | each for each in requested.get("discounts") or ()
         ]
         if end <= start:
             raise InvalidParameters("The end of a phase must be after its start.", "phases[end_date]")
-        return {
-            "add_invoice_items": [], "application_fee_percent": None, "billing_cycle_anchor": None,
-            "billing_thresholds": None, "collection_method": None, "currency": subscription["currency"],
-            "default_payment_method": None, "default_tax_rates": [], "description": None, "discounts": discounts,
-            "end_date": end, "invoice_settings": None, "items": items, "metadata": requested.get("metadata") or {},
-            "on_behalf_of": None, "proration_behavior": requested.get("proration_behavior", "create_prorations"),
-            "start_date": start, "transfer_data": None, "trial_end": None,
-        }  # fmt: skip
+        return self.build("subscription_schedule_phase_configuration", {
+            "add_invoice_items": [], "currency": subscription["currency"], "default_payment_method": None,
+            "default_tax_rates": [], "discounts": discounts, "end_date": end, "items": items,
+            "metadata": requested.get("metadata") or {}, "proration_behavior": requested.get("proration_behavior",
+            "create_prorations"), "start_date": start,
+        })  # fmt: skip
 
     def _current_phase(self, schedule: Document) -> Document | None:
         return next((each for each in schedule["phases"] if each["start_date"] <= self.now < each["end_date"]), None)
@@ -504,7 +486,7 @@ class Subscriptions(Invoices):
         """Copy the items of the subscription to the current phase of its schedule."""
         phase = self._current_phase(schedule) or schedule["phases"][0]
         phase["items"] = [
-            {"billing_thresholds": None, "discounts": [], "metadata": item["metadata"], "price": item["price"]["id"],
+            {"discounts": [], "metadata": item["metadata"], "price": item["price"]["id"],
              "quantity": item["quantity"], "tax_rates": []}
             for item in subscription["items"]["data"]
         ]  # fmt: skip

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,25 @@ def _compile(reference: str) -> Any:
     )
 
 
+def complete_document(value: Any, schema: dict[str, Any], omitted: Collection[str] = ()) -> None:
+    """Add the absent nullable fields of a document and of its parts."""
+    if "$ref" in schema:
+        schema = load_specification()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if isinstance(value, list):
+        for each in value if "items" in schema else ():
+            complete_document(each, schema["items"])
+    elif isinstance(value, dict) and "anyOf" in schema:
+        options = [option for option in schema["anyOf"] if option.get("type") not in ("null", "string")]
+        if len(options) == 1:
+            complete_document(value, options[0])
+    elif isinstance(value, dict):
+        for name, part in schema.get("properties", {}).items():
+            if name in value:
+                complete_document(value[name], part)
+            elif {"type": "null"} in part.get("anyOf", ()) and name not in omitted:
+                value[name] = None
+
+
 def decode_form(text: str) -> dict[str, Any]:
     """Decode a form, in which `a[b][0]` is an element of a nested list, to dictionaries, lists and strings."""
     root: dict[str, Any] = {}
@@ -56,15 +76,17 @@ def _convert(value: Any, schema: dict[str, Any], name: str) -> Any:
         options = schema["anyOf"]
         if value == "" and any(value in option.get("enum", ()) for option in options):
             return value
+        errors = []
         for option in options:
             try:
                 converted = _convert(value, option, name)
-            except InvalidParameters:
-                if option is options[-1]:
-                    raise
+            except InvalidParameters as error:
+                errors.append(error)
                 continue
             if jsonschema_rs.is_valid(option, converted):
                 return converted
+        if errors:
+            raise errors[0]
         return value
     kind = schema.get("type")
     if kind == "array" and isinstance(value, dict) and all(key.isdigit() for key in value):
