@@ -26,6 +26,8 @@ class Invoices(Payments):
         self.tax_rates: dict[str, float] = {}
         """Percentage by country of the customer, for automatic tax."""
         self.included |= {
+            ("customer", "tax_ids"): lambda each: self._include("tax_id", each, f"/v1/customers/{each['id']}/tax_ids"),
+            ("customer", "subscriptions"): lambda each: self._include("subscription", each, "/v1/subscriptions"),
             ("invoice", "confirmation_secret"): self._describe_secret,
             ("invoice", "payments"): lambda each: self.wrap(
                 [self.render(row) for row in self.select("invoice_payment", invoice=each["id"])], "/v1/invoice_payments"
@@ -35,6 +37,9 @@ class Invoices(Payments):
     def update_subscription_status(self, invoice: Document, *, is_paid: bool) -> None:
         """Adapt the subscription to the payment of an invoice; implemented by subscriptions."""
         raise NotImplementedError
+
+    def _include(self, kind: str, customer: Document, url: str) -> Document:
+        return self.wrap([self.render(row) for row in self.select(kind, customer=customer["id"])], url)
 
     def _describe_secret(self, invoice: Document) -> Document | None:
         intent = self.find_intent(invoice["id"])
