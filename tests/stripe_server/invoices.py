@@ -60,6 +60,8 @@ class Invoices(Payments):
         decimal = data.get("unit_amount_decimal", str(data.get("unit_amount", "")))
         if not decimal:
             raise InvalidParameters("One of unit_amount or unit_amount_decimal is required.", "price_data[unit_amount]")
+        if data.get("tax_behavior") == "inclusive":
+            raise InvalidParameters("The server supports exclusive tax only.", "price_data[tax_behavior]")
         recurring = data.get("recurring")
         price = self.add("price", {
             "active": False, "billing_scheme": "per_unit", "currency": data["currency"].lower(), "metadata": {},

@@ -71,6 +71,9 @@ def prune_specification(specification: dict[str, Any], routes: set[tuple[str, st
         pending |= find_references(schemas[name]) - schemas.keys()
     return {
         "info": {"version": specification["info"]["version"]},
+        "events": specification["paths"]["/v1/webhook_endpoints"]["post"]["requestBody"]["content"][FORM]["schema"][
+            "properties"
+        ]["enabled_events"]["items"]["enum"],
         "operations": operations,
         "components": {"schemas": dict(sorted(schemas.items()))},
     }

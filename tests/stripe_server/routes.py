@@ -81,7 +81,7 @@ def _update_invoice_settings(store: Subscriptions, customer: Document, parameter
         customer["invoice_settings"] = customer["invoice_settings"] | {"default_payment_method": method}
 
 
-@route("POST", "/v1/customers")
+@route("POST", "/v1/customers", is_atomic=True)
 def create_customer(store: Subscriptions, parameters: Document) -> Document:
     if clock := parameters.get("test_clock"):
         store.get("test_helpers.test_clock", clock, "test_clock")
@@ -373,6 +373,8 @@ def create_invoiceitem(store: Subscriptions, parameters: Document) -> Document:
     else:
         price = store.resolve_price(choose(parameters, "price_data") | parameters.get("pricing", {}))
         amount = quantity * (price["unit_amount"] or 0)
+    if parameters.get("currency", price["currency"]) != price["currency"]:
+        raise InvalidParameters("The currency of the invoice item must match its price.", "currency")
     store.check_currency(customer, price["currency"])
     period = parameters.get("period", {"start": store.now, "end": store.now})
     invoice = parameters.get("invoice")

@@ -81,7 +81,7 @@ class StripeServer:
     def __post_init__(self) -> None:
         self.state = Subscriptions(int(time.time()) if self.start is None else self.start)
         self._answers: dict[str, _SavedAnswer] = {}
-        self._lock, self._keys_lock = threading.RLock(), threading.Lock()
+        self.lock, self._keys_lock = threading.RLock(), threading.Lock()
         self._delivered = self._checked = 0
 
     # Requests
@@ -161,7 +161,7 @@ class StripeServer:
     def _process(
         self, method: str, path: str, form: str, headers: dict[str, str], key: str | None, kind: str
     ) -> Answer:
-        with self._lock:
+        with self.lock:
             request_id = self.state.create_id("request")
             self.state.request = {"id": request_id, "idempotency_key": key}
             try:
@@ -198,6 +198,8 @@ class StripeServer:
         try:
             parameters = read_parameters(f"{method} {route.path}", form)
             document = self.state.render(route.handler(self.state, parameters, *ids))
+            if names := parameters.find_ignored():
+                self.violations.append(f"{method} {path}: the server does not support {', '.join(names)}")
             for expansion in parameters.get("expand", ()):
                 if document["object"] == "list" and not expansion.startswith("data."):
                     raise InvalidParameters(f"This property cannot be expanded ({expansion}).", "expand")
@@ -225,13 +227,13 @@ class StripeServer:
 
     def advance(self, to: int) -> None:
         """Move the clock, and execute everything that becomes due."""
-        with self._lock:
+        with self.lock:
             self.state.advance(to)
             self._check_events()
 
     def complete_authentication(self, intent: str, *, is_successful: bool = True) -> None:
         """Complete the authentication of a payment or setup intent, as the customer does in the browser."""
-        with self._lock:
+        with self.lock:
             self.state.complete_authentication(intent, is_successful=is_successful)
             self._check_events()
 
@@ -241,7 +243,7 @@ class StripeServer:
         self._checked = len(self.state.events)
 
     def assert_valid(self) -> None:
-        """Raises AssertionError if an answer or an event deviated from the specification."""
+        """Assert that no request, answer or event deviated from the specification."""
         assert not self.violations, "\n".join(self.violations)
 
     @property
@@ -272,7 +274,7 @@ class StripeServer:
             Number of deliveries.
         """
         rng = rng or random.Random(0)
-        with self._lock:
+        with self.lock:
             events, self._delivered = self.pending_events, len(self.state.events)
         events = [each for each in events if rng.random() >= drop]
         events += [each for each in events if rng.random() < duplicates]

@@ -153,7 +153,7 @@ class Subscriptions(Invoices):
         return subscription
 
     def check_location(self, customer: Document, is_taxed: bool) -> None:
-        """Raises ApiError if automatic tax needs the country of the customer."""
+        """Check that automatic tax knows the country of the customer. Raises ApiError if not."""
         if is_taxed and not (customer["address"] or {}).get("country"):
             raise InvalidParameters("The customer's location isn't recognized. Set a valid customer address in order "
                                     "to automatically calculate tax.", "automatic_tax[enabled]",
@@ -258,7 +258,7 @@ class Subscriptions(Invoices):
         behavior = parameters.get("payment_behavior", "allow_incomplete")
         if behavior == "pending_if_incomplete":
             raise InvalidParameters("The server does not support pending_if_incomplete.", "payment_behavior")
-        if subscription["schedule"] and {"cancel_at_period_end", "cancel_at"} & parameters.keys():
+        if subscription["schedule"] and "cancel_at_period_end" in parameters:
             raise InvalidParameters(
                 f"The subscription is managed by the subscription schedule `{subscription['schedule']}`, and updating "
                 "any cancelation behavior directly is not allowed. Please update the schedule instead.",
@@ -409,12 +409,13 @@ class Subscriptions(Invoices):
                                        code="invoice_upcoming_none")  # fmt: skip
                     self._start_period(subscription)
             else:
-                customer = parameters.get("customer") or self._build_preview_customer(parameters)
+                if "customer" not in parameters:
+                    raise InvalidParameters("You must specify `customer` or `subscription`.", "customer")
                 names = {"items", "billing_cycle_anchor", "proration_behavior", "metadata"}
                 subscription = self.create_subscription(
                     {name: value for name, value in details.items() if name in names}
                     | {name: parameters[name] for name in ("automatic_tax", "discounts") if name in parameters}
-                    | {"customer": customer, "payment_behavior": "default_incomplete"}
+                    | {"customer": parameters["customer"], "payment_behavior": "default_incomplete"}
                 )  # fmt: skip
             invoice = self.render(self.get("invoice", subscription["latest_invoice"]))
             invoice |= {
@@ -430,9 +431,6 @@ class Subscriptions(Invoices):
         finally:
             self.restore(saved)
             self.event_is_enabled = True
-
-    def _build_preview_customer(self, parameters: Document) -> str:
-        raise InvalidParameters("You must specify `customer` or `subscription`.", "customer", "parameter_missing")
 
     # Schedules
 
@@ -607,7 +605,10 @@ class Subscriptions(Invoices):
 
     def _end_period(self, subscription: Document) -> None:
         if subscription["cancel_at_period_end"]:
+            period = self._period(subscription)
             self.end_subscription(subscription, "cancellation_requested")
+            if self.take_pending_lines(subscription["customer"], subscription["id"]):
+                self._invoice(subscription, "subscription_cycle", [], period)
             return
         with self.track(subscription, "customer.subscription.updated"):
             self._start_period(subscription)

@@ -73,6 +73,7 @@ class HttpServer:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._http.daemon_threads = True
+        self._http.handle_error = lambda *_: None  # a client that was killed
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> "HttpServer":

@@ -14,6 +14,11 @@ import jsonschema_rs
 from tests.stripe_server.errors import InvalidParameters
 
 _PATH = Path(__file__).parent / "specification.json.gz"
+_WITHOUT_EFFECT = frozenset(
+    "client_secret mandate_data off_session payment_behavior proration_behavior proration_date return_url "
+    "setup_future_usage use_stripe_sdk".split()
+)
+"""Parameters that an operation does not read in each case."""
 _SEGMENT = re.compile(r"\[([^\]]*)\]")
 
 
@@ -53,6 +58,30 @@ def complete_document(value: Any, schema: dict[str, Any], omitted: Collection[st
                 complete_document(value[name], part)
             elif {"type": "null"} in part.get("anyOf", ()) and name not in omitted:
                 value[name] = None
+
+
+class Parameters(dict[str, Any]):
+    """Parameters of a request, which record the names that the operation reads."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self._names = {"expand"}
+
+    def __getitem__(self, name: str) -> Any:
+        self._names.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self._names.add(str(name))
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._names.add(name)
+        return super().get(name, default)
+
+    def find_ignored(self) -> list[str]:
+        """Return the names that the operation has not read."""
+        return sorted(self.keys() - self._names - _WITHOUT_EFFECT)
 
 
 def decode_form(text: str) -> dict[str, Any]:
@@ -119,7 +148,7 @@ def _describe(schema: dict[str, Any], key: str, name: str) -> dict[str, Any]:
     return others if isinstance(others, dict) else {}
 
 
-def read_parameters(operation: str, form: str) -> dict[str, Any]:
+def read_parameters(operation: str, form: str) -> Parameters:
     """Return the typed parameters of a request. Raises InvalidParameters as Stripe does."""
     schema = load_specification()["operations"][operation]["request"]
     parameters = _convert(decode_form(form), schema, "")
@@ -130,7 +159,7 @@ def read_parameters(operation: str, form: str) -> dict[str, Any]:
             name = _join(name, found[1])
             raise InvalidParameters(f"Missing required param: {name}.", name, "parameter_missing")
         raise InvalidParameters(f"Invalid {name}: {error.message}", name)
-    return parameters
+    return Parameters(parameters)
 
 
 def find_violations(reference: str, document: Any) -> list[str]:
@@ -147,4 +176,6 @@ def find_violations(reference: str, document: Any) -> list[str]:
 def find_event_violations(event: dict[str, Any]) -> list[str]:
     """Return the deviations of an event and of the object that it contains."""
     body = event["data"]["object"]
+    if event["type"] not in load_specification()["events"]:
+        return [f"unknown type of event {event['type']}"]
     return find_violations("component|event", event) + find_violations(f"component|{body['object']}", body)

@@ -21,9 +21,7 @@ def test_a_customer_is_created_updated_and_expanded(client: stripe.StripeClient)
         },
     )
     v1.customers.tax_ids.create(customer.id, {"type": "eu_vat", "value": "DE123456789"})
-    found = v1.customers.retrieve(
-        customer.id, {"expand": ["invoice_settings.default_payment_method", "tax_ids"]}
-    )
+    found = v1.customers.retrieve(customer.id, {"expand": ["invoice_settings.default_payment_method", "tax_ids"]})
     assert found.metadata.to_dict() == {"org": "o1", "new": "y"}
     assert found.address.country == "DE"
     assert found.invoice_settings.default_payment_method.card.last4 == "4444"
@@ -47,7 +45,7 @@ def test_a_product_id_is_unique(client: stripe.StripeClient) -> None:
 
 
 def setup(account: Account, card: str) -> stripe.SetupIntent:
-    customer = account.customer(None)
+    customer = account.create_customer(None)
     intent = account.v1.setup_intents.create(
         {"customer": customer.id, "usage": "off_session", "automatic_payment_methods": {"enabled": True}}
     )
@@ -59,7 +57,7 @@ def test_a_setup_intent_attaches_the_card(account: Account) -> None:
     intent = setup(account, "pm_card_visa")
     assert intent.status == "succeeded"
     assert account.v1.payment_methods.retrieve(intent.payment_method).customer == intent.customer
-    assert {"setup_intent.succeeded", "payment_method.attached"} <= set(account.types())
+    assert {"setup_intent.succeeded", "payment_method.attached"} <= set(account.list_event_types())
 
 
 @pytest.mark.parametrize("is_successful", [True, False])
@@ -81,7 +79,7 @@ def test_declining_cards_cannot_be_stored(account: Account) -> None:
 
 def test_the_first_payment_is_confirmed_in_the_browser(account: Account, client: stripe.StripeClient) -> None:
     subscription = account.subscribe(
-        customer=account.customer(None).id,
+        customer=account.create_customer(None).id,
         payment_behavior="default_incomplete",
         payment_settings={"save_default_payment_method": "on_subscription"},
         expand=["latest_invoice.confirmation_secret", "latest_invoice.payments"],
@@ -100,13 +98,13 @@ def test_the_first_payment_is_confirmed_in_the_browser(account: Account, client:
     assert (found.status, found.default_payment_method) == ("active", intent.payment_method)
     paid = client.v1.invoices.retrieve(invoice.id)
     assert (paid.status, paid.amount_paid, "payments" in paid) == ("paid", 1000, False)
-    types = account.types()
+    types = account.list_event_types()
     assert types.index("invoice.payment_failed") < types.index("charge.succeeded") < types.index("invoice.paid")
 
 
 def test_a_payment_is_authenticated(account: Account, server: StripeServer) -> None:
-    subscription = account.subscribe(customer=account.customer(None).id, payment_behavior="default_incomplete")
-    id = account.intent(subscription.latest_invoice)
+    subscription = account.subscribe(customer=account.create_customer(None).id, payment_behavior="default_incomplete")
+    id = account.find_intent(subscription.latest_invoice)
     for is_successful in (False, True):
         intent = account.v1.payment_intents.confirm(id, {"payment_method": "pm_card_authenticationRequired"})
         assert (intent.status, intent.next_action.type) == ("requires_action", "use_stripe_sdk")
@@ -130,4 +128,6 @@ def test_a_charge_is_refunded_in_parts(account: Account, client: stripe.StripeCl
         client.v1.refunds.create({"charge": charge.id})
     assert caught.value.code == "charge_already_refunded"
     assert len(client.v1.refunds.list({"payment_intent": charge.payment_intent}).data) == 2
-    assert account.types().count("charge.refunded") == account.types().count("refund.created") == 2
+    assert (
+        account.list_event_types().count("charge.refunded") == account.list_event_types().count("refund.created") == 2
+    )

@@ -53,7 +53,7 @@ def test_a_missing_parameter_is_named(client: stripe.StripeClient) -> None:
 
 
 def test_a_deviating_answer_is_a_violation(server: StripeServer, account: Account) -> None:
-    customer = account.customer()
+    customer = account.create_customer()
     server.state.get("customer", customer.id)["undocumented"] = 1
     with pytest.raises(stripe.APIError):
         account.v1.customers.retrieve(customer.id)
@@ -73,3 +73,18 @@ def test_an_unknown_route_is_a_violation(server: StripeServer, account: Account)
 def test_objects_are_closed() -> None:
     refund = {"id": "re_1", "object": "refund", "amount": 1, "created": 1, "currency": "eur"}
     assert find_violations("component|refund", refund | {"customr": None})
+
+
+def test_a_parameter_without_an_implementation_is_a_violation(server: StripeServer, account: Account) -> None:
+    account.subscribe(trial_period_days=3)
+    with pytest.raises(AssertionError, match="does not support trial_period_days"):
+        server.assert_valid()
+    server.violations.clear()
+
+
+def test_an_unknown_type_of_event_is_a_violation(server: StripeServer, account: Account) -> None:
+    server.state.emit("customer.renamed", server.state.get("customer", account.create_customer().id))
+    server.advance(server.now)
+    with pytest.raises(AssertionError, match=r"customer\.renamed"):
+        server.assert_valid()
+    server.violations.clear()

@@ -33,7 +33,7 @@ def period_end(subscription: stripe.Subscription) -> int:
     ],
 )
 def test_the_payment_behaviour_of_a_new_subscription(account: Account, behavior, card, expected) -> None:
-    customer = account.customer(card).id
+    customer = account.create_customer(card).id
     if expected is None:
         with pytest.raises(stripe.CardError) as caught:
             account.subscribe(customer=customer, payment_behavior=behavior, off_session=True)
@@ -45,11 +45,11 @@ def test_the_payment_behaviour_of_a_new_subscription(account: Account, behavior,
 
 def test_a_subscription_without_a_card_is_refused(account: Account) -> None:
     with pytest.raises(stripe.InvalidRequestError, match="no attached payment source"):
-        account.subscribe(customer=account.customer(None).id)
+        account.subscribe(customer=account.create_customer(None).id)
 
 
 def test_an_incomplete_subscription_expires(account: Account, server: StripeServer) -> None:
-    subscription = account.subscribe(customer=account.customer(None).id, payment_behavior="default_incomplete")
+    subscription = account.subscribe(customer=account.create_customer(None).id, payment_behavior="default_incomplete")
     server.advance(START + 23 * HOUR - 1)
     assert status(account, subscription) == "incomplete"
     server.advance(START + 23 * HOUR)
@@ -91,8 +91,8 @@ def test_failed_payments_are_retried_and_end_the_subscription(account: Account, 
     assert status(account, subscription) == "canceled"
     invoice = account.v1.invoices.list({"customer": subscription.customer}).data[0]
     assert (invoice.status, invoice.attempt_count, invoice.next_payment_attempt) == ("open", 4, None)
-    assert account.types().count("invoice.payment_failed") == 4
-    assert account.types().count("customer.subscription.deleted") == 1
+    assert account.list_event_types().count("invoice.payment_failed") == 4
+    assert account.list_event_types().count("customer.subscription.deleted") == 1
 
 
 def test_a_later_payment_ends_the_delay(account: Account, server: StripeServer) -> None:
@@ -114,8 +114,8 @@ def test_a_renewal_requires_authentication(account: Account, server: StripeServe
     fail_payments(account, subscription.customer, "pm_card_authenticationRequired")
     server.advance(period_end(subscription) + HOUR)
     assert status(account, subscription) == "past_due"
-    assert "invoice.payment_action_required" in account.types()
-    id = account.intent(account.v1.subscriptions.retrieve(subscription.id).latest_invoice)
+    assert "invoice.payment_action_required" in account.list_event_types()
+    id = account.find_intent(account.v1.subscriptions.retrieve(subscription.id).latest_invoice)
     intent = account.v1.payment_intents.retrieve(id)
     assert (intent.status, intent.last_payment_error.code) == ("requires_action", "authentication_required")
     server.complete_authentication(id)
@@ -136,6 +136,22 @@ def test_a_subscription_ends_with_its_period(account: Account, server: StripeSer
     assert len(account.v1.subscriptions.list({"customer": subscription.customer, "status": "all"}).data) == 1
 
 
+def test_pending_prorations_are_charged_at_the_end(account: Account, server: StripeServer) -> None:
+    subscription = account.subscribe(1000)
+    server.advance(START + 14 * DAY)
+    account.change(subscription, 3000, proration_behavior="create_prorations")
+    account.v1.subscriptions.update(subscription.id, {"cancel_at_period_end": True})
+    server.advance(period_end(subscription) + HOUR)
+    invoice = account.v1.invoices.list({"customer": subscription.customer}).data[0]
+    assert (invoice.total, invoice.status, status(account, subscription)) == (1000, "paid", "canceled")
+
+
+def test_a_free_subscription_is_active_at_once(account: Account) -> None:
+    customer = account.create_customer(None).id
+    subscription = account.subscribe(0, customer=customer, payment_behavior="default_incomplete")
+    assert subscription.status == "active"
+
+
 def test_a_subscription_is_cancelled_at_once(account: Account, client: stripe.StripeClient) -> None:
     subscription = account.subscribe()
     assert client.v1.subscriptions.cancel(subscription.id).status == "canceled"
@@ -147,16 +163,14 @@ def test_a_failed_change_leaves_no_trace(account: Account, server: StripeServer)
     subscription = account.subscribe()
     fail_payments(account, subscription.customer)
     server.advance(START + 10 * DAY)
-    before, events = account.v1.subscriptions.retrieve(subscription.id).to_dict(), len(account.types())
+    before, events = account.v1.subscriptions.retrieve(subscription.id).to_dict(), len(account.list_event_types())
     with pytest.raises(stripe.CardError) as caught:
-        account.change(
-            subscription, 5000, proration_behavior="always_invoice", payment_behavior="error_if_incomplete"
-        )
+        account.change(subscription, 5000, proration_behavior="always_invoice", payment_behavior="error_if_incomplete")
     assert caught.value.code == "card_declined"
     assert account.v1.subscriptions.retrieve(subscription.id).to_dict() == before
     assert len(account.v1.invoices.list({"customer": subscription.customer}).data) == 1
     assert account.v1.invoice_items.list({"customer": subscription.customer}).data == []
-    assert len(account.types()) == events
+    assert len(account.list_event_types()) == events
 
 
 def test_pending_prorations_are_on_the_next_invoice(account: Account, server: StripeServer) -> None:
@@ -232,7 +246,7 @@ def test_a_schedule_changes_the_price_at_the_end_of_the_period(account: Account,
             "phases": [
                 {"items": [{"price": phase["items"][0].price}], "start_date": phase.start_date, "end_date": end},
                 {
-                    "items": [{"price_data": account.price(1000)}],
+                    "items": [{"price_data": account.build_price(1000)}],
                     "proration_behavior": "none",
                     "duration": {"interval": "month", "interval_count": 1},
                     "metadata": {"plan": "small"},
@@ -253,7 +267,7 @@ def test_a_schedule_changes_the_price_at_the_end_of_the_period(account: Account,
     found = account.v1.subscriptions.retrieve(subscription.id)
     assert (found.schedule, found.status) == (None, "active")
     assert {"subscription_schedule.created", "subscription_schedule.updated", "subscription_schedule.released"} <= set(
-        account.types()
+        account.list_event_types()
     )
 
 
@@ -273,11 +287,25 @@ def test_a_schedule_is_released_or_cancelled(account: Account) -> None:
     assert status(account, subscription) == "canceled"
 
 
+def test_a_current_phase_is_replaced_at_once(account: Account, server: StripeServer) -> None:
+    subscription = account.subscribe(1000)
+    server.advance(START + 14 * DAY)
+    schedules = account.v1.subscription_schedules
+    schedule = schedules.create({"from_subscription": subscription.id})
+    start, end = schedule.phases[0].start_date, schedule.phases[0].end_date
+    phase = {"items": [{"price_data": account.build_price(3000)}], "start_date": start, "end_date": end}
+    schedules.update(schedule.id, {"phases": [phase], "proration_behavior": "always_invoice"})
+    invoice = account.v1.invoices.list({"customer": subscription.customer}).data[0]
+    assert (invoice.billing_reason, invoice.total) == ("subscription_update", 1000)
+    with pytest.raises(stripe.InvalidRequestError, match="start date"):
+        schedules.update(schedule.id, {"phases": [phase | {"start_date": start + 1}]})
+
+
 def test_a_test_clock_advances_two_intervals(account: Account, server: StripeServer) -> None:
     clocks = account.v1.test_helpers.test_clocks
     clock = clocks.create({"frozen_time": START + DAY, "name": "clock"})
     assert server.now == START + DAY
-    subscription = account.subscribe(customer=account.customer(test_clock=clock.id).id)
+    subscription = account.subscribe(customer=account.create_customer(test_clock=clock.id).id)
     with pytest.raises(stripe.InvalidRequestError, match="two intervals"):
         clocks.advance(clock.id, {"frozen_time": START + 100 * DAY})
     advanced = clocks.advance(clock.id, {"frozen_time": START + 35 * DAY})

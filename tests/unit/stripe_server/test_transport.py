@@ -145,7 +145,7 @@ def test_webhooks_are_signed_reordered_repeated_and_dropped(server: StripeServer
     assert len(ids) > len(set(ids))
     assert account.v1.events.retrieve(ids[0]).id == ids[0]
     assert len(account.v1.events.list({"type": "invoice.paid"}).data) == 2
-    account.customer()
+    account.create_customer()
     with pytest.raises(stripe.SignatureVerificationError):
         server.deliver(receive, at=START - 10_000_000)
 
