@@ -50,7 +50,7 @@ def enumerate_objects(path: str, kind: str, *filters: str) -> None:
     """Register a list with filters by equal fields."""
 
     def select(store: Subscriptions, parameters: Document) -> Document:
-        fields = {name: parameters[name] for name in filters if name in parameters}
+        fields = {name: parameters[name.removeprefix("_")] for name in filters if name.removeprefix("_") in parameters}
         return store.list_page(store.select(kind, **fields), path, parameters)
 
     ROUTES.append(Route("GET", path, select))
@@ -549,7 +549,7 @@ for _path, _kind, *_filters in (
     ("/v1/charges", "charge", "customer", "payment_intent"),
     ("/v1/refunds", "refund", "charge", "payment_intent"),
     ("/v1/subscription_schedules", "subscription_schedule", "customer"),
-    ("/v1/invoices", "invoice", "customer", "status", "collection_method"),
+    ("/v1/invoices", "invoice", "customer", "status", "collection_method", "_subscription"),
     ("/v1/coupons", "coupon"),
 ):
     enumerate_objects(_path, _kind, *_filters)

@@ -1,6 +1,7 @@
 """Objects of the account: lookup, rendering, expansion, lists and events."""
 
 import copy
+import operator
 import pickle
 import secrets
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from tests.stripe_server.errors import ApiError, InvalidParameters
 from tests.stripe_server.validation import complete_document, load_specification
 
 Document = dict[str, Any]
+_COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 PREFIXES = {
     "customer": "cus", "tax_id": "txi", "price": "price", "product": "prod", "setup_intent": "seti", "refund": "re",
     "payment_intent": "pi", "payment_method": "pm", "charge": "ch", "subscription": "sub", "subscription_item": "si",
@@ -113,7 +115,11 @@ class Store:
         limit = parameters.get("limit", 10)
         if not 1 <= limit <= 100:
             raise InvalidParameters("Invalid integer: limit must be between 1 and 100", "limit")
-        rows = [*reversed(rows)]
+        created = parameters.get("created", {})
+        bounds = created if isinstance(created, dict) else {"gte": created, "lte": created}
+        rows = [
+            row for row in reversed(rows) if all(_COMPARISONS[name](row["created"], at) for name, at in bounds.items())
+        ]  # fmt: skip
         for name in ("starting_after", "ending_before"):
             if (cursor := parameters.get(name)) is not None:
                 position = next((i for i, row in enumerate(rows) if row["id"] == cursor), None)

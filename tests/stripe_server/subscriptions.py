@@ -230,6 +230,8 @@ class Subscriptions(Invoices):
             if item["id"] not in kept:
                 net = subscription["_net"][item["id"]] = self._net_amount(subscription, item)
                 self._add_proration(subscription, item, prorate(net, start, end, date), (date, end))
+        if behavior != "none":
+            self.use_discounts(subscription["discounts"])
         return False
 
     def _change_item(self, subscription: Document, requested: Document) -> None:
@@ -531,24 +533,22 @@ class Subscriptions(Invoices):
         recurring = self._resolve_recurring_price(requested)["recurring"]
         return recurring["interval"], recurring["interval_count"]
 
-    def _apply_phase(self, subscription: Document, phase: Document, behavior: str) -> None:
-        """Change the subscription to the items, the metadata and the discounts of a phase."""
-        old = subscription["items"]["data"]
-        requested = [
-            {"price": each["price"], "quantity": each["quantity"]} | ({"id": old[i]["id"]} if i < len(old) else {})
-            for i, each in enumerate(phase["items"])
-        ]
-        requested += [{"id": item["id"], "deleted": True} for item in old[len(requested) :]]
-        subscription["metadata"] |= phase["metadata"]
-        if any(each.get("coupon") or each.get("promotion_code") for each in phase["discounts"]):
-            codes = [{k: v for k, v in each.items() if v is not None} for each in phase["discounts"]]
+    def _enter_phase(self, subscription: Document, phase: Document) -> list[Document]:
+        """Apply the metadata and the discounts of a phase, and return the changes of the items."""
+        subscription["metadata"] = {k: v for k, v in (subscription["metadata"] | phase["metadata"]).items() if v != ""}
+        codes = [{name: value for name, value in each.items() if value is not None} for each in phase["discounts"]]
+        if codes:
             subscription["discounts"] = self.create_discounts(codes, subscription["customer"], subscription["id"])
-        is_same = all(
-            (row["price"]["id"], row["quantity"]) == (each["price"], each["quantity"])
-            for row, each in zip(old, phase["items"], strict=False)
-        )
-        if not is_same or len(old) != len(phase["items"]):
-            self.apply_items(subscription, requested, behavior, self.now)
+        old, new = subscription["items"]["data"], phase["items"]
+        if [(each["price"]["id"], each["quantity"]) for each in old] == [(e["price"], e["quantity"]) for e in new]:
+            return []
+        changes = [{"price": each["price"], "quantity": each["quantity"]} for each in new]
+        changes = [each | ({"id": old[i]["id"]} if i < len(old) else {}) for i, each in enumerate(changes)]
+        return changes + [{"id": item["id"], "deleted": True} for item in old[len(new) :]]
+
+    def _apply_phase(self, subscription: Document, phase: Document, behavior: str) -> None:
+        if changes := self._enter_phase(subscription, phase):
+            self.apply_items(subscription, changes, behavior, self.now)
 
     def _check_schedule(self, schedule: Document) -> None:
         if schedule["status"] not in ("not_started", "active"):
@@ -588,13 +588,10 @@ class Subscriptions(Invoices):
         """Start the next period and create its draft."""
         before = self._period(subscription)
         if phase is not None:
-            subscription["metadata"] |= phase["metadata"]
-            old = self._recurrence(subscription)
-            del subscription["items"]["data"][len(phase["items"]) :]
-            for item, each in zip(subscription["items"]["data"], phase["items"], strict=True):
-                item |= {"price": self.render(self.get("price", each["price"])), "quantity": each["quantity"]}
-            if self._recurrence(subscription) != old:
-                subscription["billing_cycle_anchor"] = before[1]
+            anchor, recurrence = subscription["billing_cycle_anchor"], self._recurrence(subscription)
+            self.change_items(subscription, self._enter_phase(subscription, phase), "none", before[1])
+            if self._recurrence(subscription) == recurrence:
+                subscription["billing_cycle_anchor"] = anchor
         interval, length = self._recurrence(subscription)
         self._set_period(subscription, find_period(subscription["billing_cycle_anchor"], interval, length, before[1]))
         subscription["discounts"] = [

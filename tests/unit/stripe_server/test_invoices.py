@@ -148,6 +148,7 @@ def test_a_preview_of_a_new_subscription_changes_nothing(account: Account) -> No
 AMOUNTS = st.integers(0, 500_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     start=st.datetimes(datetime(2023, 1, 1), datetime(2029, 1, 1)),

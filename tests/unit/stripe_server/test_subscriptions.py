@@ -70,6 +70,9 @@ def test_a_renewal_is_a_draft_for_an_hour(account: Account, server: StripeServer
     paid = account.v1.invoices.retrieve(draft.id)
     assert (paid.status, paid.total) == ("paid", 1000)
     assert paid.number.endswith("-0002")
+    assert [
+        each.id for each in account.v1.invoices.list({"subscription": subscription.id, "created": {"gte": end}}).data
+    ] == [paid.id]
     assert paid.hosted_invoice_url
     assert paid.invoice_pdf
     line = paid.lines.data[0]
@@ -269,6 +272,23 @@ def test_a_schedule_changes_the_price_at_the_end_of_the_period(account: Account,
     assert {"subscription_schedule.created", "subscription_schedule.updated", "subscription_schedule.released"} <= set(
         account.list_event_types()
     )
+
+
+def test_a_phase_can_change_the_interval_and_the_number_of_items(account: Account, server: StripeServer) -> None:
+    account.v1.coupons.create({"id": "tenth", "percent_off": 10, "duration": "forever"})
+    subscription = account.subscribe(1000)
+    schedules = account.v1.subscription_schedules
+    schedule = schedules.create({"from_subscription": subscription.id})
+    phase = schedule.phases[0]
+    items = [{"price_data": account.build_price(amount, "year")} for amount in (5000, 2000)]
+    first = {"items": [{"price": phase["items"][0].price}], "start_date": phase.start_date, "end_date": phase.end_date}
+    second = {"items": items, "discounts": [{"coupon": "tenth"}], "proration_behavior": "none"}
+    schedules.update(schedule.id, {"phases": [first, second]})
+    server.advance(phase.end_date + HOUR)
+    found = account.v1.subscriptions.retrieve(subscription.id, {"expand": ["latest_invoice"]})
+    assert found.latest_invoice.total == 6300
+    assert [each.current_period_end for each in found["items"].data] == [phase.end_date + 365 * DAY] * 2
+    assert found.billing_cycle_anchor == phase.end_date
 
 
 def test_a_schedule_is_released_or_cancelled(account: Account) -> None:
