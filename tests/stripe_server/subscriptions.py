@@ -7,6 +7,7 @@ from tests.stripe_server.errors import ApiError, InvalidParameters
 from tests.stripe_server.invoices import ENDED, SELF, Invoices, build_action_error, build_pricing
 from tests.stripe_server.periods import DAY, HOUR, add_intervals, find_period, prorate
 from tests.stripe_server.store import Document, empty_to_none, merge_metadata
+from tests.stripe_server.validation import Parameters
 
 EXPIRY = 23 * HOUR
 """Seconds until an incomplete subscription expires."""
@@ -386,24 +387,11 @@ class Subscriptions(Invoices):
         saved = self.save()
         self.event_is_enabled = False
         try:
-            details = dict(parameters.get("subscription_details", {}))
-            at_end = details.pop("cancel_at_period_end", None)
+            shared = {name: parameters[name] for name in ("automatic_tax", "discounts") if name in parameters}
+            details = Parameters(parameters.get("subscription_details", {}) | shared)
             if id := parameters.get("subscription"):
                 subscription = self.get("subscription", id, "subscription")
-                if "discounts" in parameters:
-                    details["discounts"] = parameters["discounts"]
                 previous = subscription["latest_invoice"]
-                names = {
-                    "items",
-                    "proration_behavior",
-                    "proration_date",
-                    "billing_cycle_anchor",
-                    "discounts",
-                    "metadata",
-                }
-                details = {name: value for name, value in details.items() if name in names}
-                if at_end is not None:
-                    self._set_cancellation(subscription, at_end)
                 self.update_subscription(subscription, details)
                 if subscription["latest_invoice"] == previous:
                     if subscription["cancel_at_period_end"]:
@@ -411,24 +399,17 @@ class Subscriptions(Invoices):
                                        code="invoice_upcoming_none")  # fmt: skip
                     self._start_period(subscription)
             else:
-                if "customer" not in parameters:
-                    raise InvalidParameters("You must specify `customer` or `subscription`.", "customer")
-                names = {"items", "billing_cycle_anchor", "proration_behavior", "metadata"}
-                subscription = self.create_subscription(
-                    {name: value for name, value in details.items() if name in names}
-                    | {name: parameters[name] for name in ("automatic_tax", "discounts") if name in parameters}
-                    | {"customer": parameters["customer"], "payment_behavior": "default_incomplete"}
-                )  # fmt: skip
+                details |= {"customer": parameters.get("customer", ""), "payment_behavior": "default_incomplete"}
+                subscription = self.create_subscription(details)
+            if names := details.find_ignored():
+                raise InvalidParameters(f"The server does not support {', '.join(names)} here.", "subscription_details")
             invoice = self.render(self.get("invoice", subscription["latest_invoice"]))
             invoice |= {
-                "id": f"upcoming_{invoice['id']}",
-                "status": "draft",
-                "number": None,
-                "effective_at": None,
-            }
-            invoice |= {"hosted_invoice_url": None, "invoice_pdf": None, "auto_advance": False, "attempted": False}
-            invoice |= {"amount_paid": 0, "amount_remaining": invoice["amount_due"], "next_payment_attempt": None}
-            invoice["status_transitions"] = dict.fromkeys(invoice["status_transitions"])
+                "id": f"upcoming_{invoice['id']}", "status": "draft", "number": None, "effective_at": None,
+                "hosted_invoice_url": None, "invoice_pdf": None, "auto_advance": False, "attempted": False,
+                "amount_paid": 0, "amount_remaining": invoice["amount_due"], "next_payment_attempt": None,
+                "status_transitions": dict.fromkeys(invoice["status_transitions"]),
+            }  # fmt: skip
             return invoice
         finally:
             self.restore(saved)

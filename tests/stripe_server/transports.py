@@ -108,7 +108,7 @@ class HttpServer:
                 statuses: list[int] = []
                 url = given.pop("url")
                 seed = given.pop("seed", 0)
-                server.deliver(lambda sent, headers: statuses.append(_post(url, sent, headers)),
+                server.deliver(lambda sent, headers: statuses.append(post_webhook(url, sent, headers)),
                                rng=random.Random(seed), **given)  # fmt: skip
                 return {"statuses": statuses}
             case "state":
@@ -122,7 +122,7 @@ class HttpServer:
         }  # fmt: skip
 
 
-def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
+def post_webhook(url: str, body: bytes, headers: dict[str, str]) -> int:
     """Post a webhook, and return the status; 0 if the endpoint does not answer."""
     try:
         with urlopen(Request(url, body, headers, method="POST"), timeout=30) as answer:
