@@ -33,6 +33,7 @@ _ERRORS = {
     500: {"type": "api_error", "message": "An unknown error occurred."},
     503: {"type": "api_error", "message": "Stripe is temporarily unavailable."},
 }  # fmt: skip
+_KINDS = {*map(str, _ERRORS), "timeout", "cut", "500_after", "timeout_after", "cut_after", "delay"}
 _NOT_SAVED = frozenset({401, 409, 429})
 
 
@@ -40,9 +41,8 @@ _NOT_SAVED = frozenset({401, 409, 429})
 class Fault:
     """Rule for the next requests that match.
 
-    `kind` is a status (`402`, `409`, `429`, `500`, `503`) or `timeout` or `cut` before the processing, one of them with
-    the suffix `_after` (`500_after`, `timeout_after`, `cut_after`) for a loss of the answer after the commit, or
-    `delay`, which processes the request after `seconds`.
+    `kind` is a status (`402`, `409`, `429`, `500`, `503`), `timeout` or `cut` for a request that is not processed;
+    `500_after`, `timeout_after` or `cut_after` for one that is; or `delay`, which processes it after `seconds`.
     """
 
     method: str
@@ -51,6 +51,9 @@ class Fault:
     times: int = 1
     should_retry: bool | None = None
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        assert self.kind in _KINDS, self.kind
 
 
 @dataclass
@@ -93,18 +96,18 @@ class StripeServer:
         form = "&".join(filter(None, (parts.query, body.decode())))
         fault = self._take_fault(method, parts.path)
         kind = fault.kind if fault else ""
-        if kind == "delay":
-            key_fault = fault
-            return self._answer_once(method, parts.path, form, headers, "", key_fault.seconds if key_fault else 0)
         if kind in ("timeout", "cut"):
             raise ConnectionFault(kind)
         if kind.isdigit():
-            assert fault is not None
-            return self._add_headers((int(kind), {}, json.dumps({"error": _ERRORS[int(kind)]}).encode()), fault)
-        answer = self._answer_once(method, parts.path, form, headers, kind, 0)
+            answer = self._build_answer(int(kind), {"error": _ERRORS[int(kind)]})
+        else:
+            answer = self._answer_once(method, parts.path, form, headers, fault)
         if kind in ("timeout_after", "cut_after"):
             raise ConnectionFault(kind.removesuffix("_after"))
-        return self._add_headers(answer, fault) if fault else answer
+        if fault is not None and fault.should_retry is not None:
+            status, sent, answered = answer
+            return status, sent | {"Stripe-Should-Retry": "true" if fault.should_retry else "false"}, answered
+        return answer
 
     def _take_fault(self, method: str, path: str) -> Fault | None:
         with self._keys_lock:
@@ -116,17 +119,10 @@ class StripeServer:
                     return fault
         return None
 
-    def _add_headers(self, answer: Answer, fault: Fault) -> Answer:
-        status, headers, body = answer
-        if fault.should_retry is not None:
-            headers = headers | {"Stripe-Should-Retry": "true" if fault.should_retry else "false"}
-        return status, {"Content-Type": "application/json", "Request-Id": "req_fault"} | headers, body
-
-    def _answer_once(
-        self, method: str, path: str, form: str, headers: dict[str, str], kind: str, delay: float
-    ) -> Answer:
+    def _answer_once(self, method: str, path: str, form: str, headers: dict[str, str], fault: Fault | None) -> Answer:
         """Process a request, or repeat the answer of its idempotency key."""
         key = headers.get("idempotency-key") if method == "POST" else None
+        kind, delay = (fault.kind, fault.seconds) if fault else ("", 0)
         if key is None:
             time.sleep(delay)
             return self._process(method, path, form, headers, None, kind)

@@ -115,11 +115,10 @@ class HttpServer:
                 pass
             case other:
                 raise KeyError(other)
-        return {
-            "now": server.now, "objects": server.state.objects, "violations": server.violations,
-            "requests": server.requests, "faults": [asdict(each) for each in server.faults],
-            "pending_events": server.pending_events,
-        }  # fmt: skip
+        with server.lock:
+            state = {"now": server.now, "objects": server.state.objects, "pending_events": server.pending_events}
+            report = {"violations": server.violations, "requests": server.requests}
+            return json.loads(json.dumps(state | report | {"faults": [asdict(each) for each in server.faults]}))
 
 
 def post_webhook(url: str, body: bytes, headers: dict[str, str]) -> int:

@@ -89,6 +89,33 @@ def test_a_promotion_code_reduces_invoices(account: Account, server: StripeServe
     assert v1.subscriptions.retrieve(subscription.id).discounts == []
 
 
+def test_unusable_promotion_codes_are_refused(account: Account, server: StripeServer) -> None:
+    v1 = account.v1
+    v1.coupons.create({"id": "half", "percent_off": 50, "duration": "once"})
+    fields = {"promotion": {"type": "coupon", "coupon": "half"}}
+    inactive = v1.promotion_codes.create(fields | {"active": False})
+    expired = v1.promotion_codes.create(fields | {"expires_at": server.now})
+    later = v1.promotion_codes.create(fields)
+    v1.promotion_codes.update(later.id, {"active": False})
+    customer = account.create_customer().id
+    for code in (inactive, expired, later):
+        with pytest.raises(stripe.InvalidRequestError):
+            account.subscribe(customer=customer, discounts=[{"promotion_code": code.id}])
+    assert v1.coupons.retrieve("half").times_redeemed == 0
+
+
+def test_a_preview_names_details_without_an_implementation(account: Account) -> None:
+    subscription = account.subscribe()
+    with pytest.raises(stripe.InvalidRequestError, match="does not support trial_end"):
+        account.v1.invoices.create_preview(
+            {"subscription": subscription.id, "subscription_details": {"trial_end": "now"}}
+        )
+    account.v1.subscriptions.update(subscription.id, {"cancel_at_period_end": True})
+    with pytest.raises(stripe.InvalidRequestError) as caught:
+        account.v1.invoices.create_preview({"subscription": subscription.id})
+    assert caught.value.code == "invoice_upcoming_none"
+
+
 def test_a_coupon_of_an_amount_reduces_one_invoice(account: Account, server: StripeServer) -> None:
     account.v1.coupons.create({"id": "off", "amount_off": 300, "currency": "eur", "duration": "once"})
     subscription = account.subscribe(1000, discounts=[{"coupon": "off"}])
