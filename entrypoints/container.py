@@ -23,6 +23,7 @@ from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import PluggyConnectors, load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
+from adapters.postgres.billing import PostgresBillingRegistry, PostgresPriceRegistry
 from adapters.postgres.brand import PostgresBrandRegistry
 from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
@@ -67,6 +68,7 @@ from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
 from domain.agreements.ports import AgreementRegistry
 from domain.agreements.usecases.publication import AgreementPublisher
+from domain.billing.ports import BillingRegistry, PriceRegistry
 from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
@@ -144,6 +146,8 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
         PasskeyCeremonies: partial(WebauthnCeremonies, base_url),
         Codec: JsonCodec,
+        BillingRegistry: PostgresBillingRegistry,
+        PriceRegistry: PostgresPriceRegistry,
         BrandRegistry: PostgresBrandRegistry,
         CredentialLookup: PostgresCredentials,
         DeliveryStore: PostgresDeliveryStore,

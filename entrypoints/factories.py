@@ -10,6 +10,7 @@ from typing import Any, Final, NewType
 from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm import AesGcmVault
+from adapters.api_json.billing import render_purchase
 from adapters.api_json.cursors import FeedCursorSigner
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
@@ -34,7 +35,11 @@ from adapters.smtp import MailServer, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService
+from domain.billing.ports import Payments
+from domain.billing.usecases.accounts import BillingService
+from domain.billing.usecases.purchases import PurchaseUpdates
 from domain.changes.ports import NetworkLog
+from domain.credits.usecases.ledger import CreditLedger
 from domain.ingestion.ports import Connectors
 from domain.oauth.ports import TokenHasher
 from domain.outbox.ports import Mailer
@@ -44,8 +49,12 @@ from domain.secrets.keys import ActiveKeys
 from domain.secrets.ports import EncryptedValues, Vault
 from domain.secrets.usecases.keyring import KeyRingKeeper
 from domain.secrets.usecases.reencryption import ValueReencrypter
+from domain.sources.ports import SourceStore
 from domain.sources.usecases.network_connector import CombinedConnectors
 from domain.sso.ports import IdentityProviders
+from domain.storage.ports import StorageLedger
+from domain.usage.meters import SOURCES, STORED_BYTES
+from domain.usage.usecases.service import UsageService
 from entrypoints.dependencies import ReadinessChecks, WaitingRequestCounter
 from entrypoints.errors import SettingsError
 from entrypoints.settings import Settings
@@ -56,7 +65,7 @@ from ports.limits import RateLimits
 from ports.objects import ObjectStore
 from ports.schemas import SchemaValidator
 from ports.telemetry import Telemetry, Tracing
-from ports.unit_of_work import UnitOfWork
+from ports.unit_of_work import Tx, UnitOfWork
 
 FILE_LIMITS = FileLimits()
 """Default limits of a feed file."""
@@ -205,6 +214,42 @@ def create_language_models(settings: Settings, schemas: SchemaValidator, client:
         return ScriptedModels.from_file(Path(unquote(urlsplit(settings.models).path)), schemas)
     except InvalidScript as error:
         raise SettingsError(f"The script of model answers in JOINERY_MODELS cannot be loaded: {error}") from error
+
+
+def create_payments(settings: Settings) -> Payments | None:
+    """Create the client of Stripe; return None if JOINERY_STRIPE_SECRET_KEY is empty. The service then sells nothing."""
+    if (account := settings.stripe) is None:
+        return None
+    from adapters.stripe_payments import StripePayments  # noqa: PLC0415  slow to import, and most processes do not pay
+
+    return StripePayments(
+        account.secret_key,
+        account.publishable_key,
+        account.webhook_secret,
+        computes_tax=account.computes_tax,
+        url=account.url,
+    )
+
+
+async def _read_levels(tx: Tx) -> Mapping[str, int]:
+    return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].count_used_bytes()}
+
+
+def create_usage_service() -> UsageService:
+    """Create the use cases of usage, which measure sources and stored bytes."""
+    return UsageService(_read_levels)
+
+
+def create_billing_service(
+    uow: UnitOfWork, clock: Clock, payments: Payments | None, usage: UsageService, updates: PurchaseUpdates
+) -> BillingService:
+    """Create the use cases of billing accounts."""
+    return BillingService(uow, clock, payments, usage, updates.apply)
+
+
+def create_purchase_updates(ledger: CreditLedger) -> PurchaseUpdates:
+    """Create the updates of purchases of credit."""
+    return PurchaseUpdates(ledger, render_purchase)
 
 
 def create_mailer(settings: Settings, clock: Clock) -> Mailer | None:

@@ -24,6 +24,7 @@ PROVIDER_URLS: Final[Mapping[str, str]] = {
     "anthropic": "https://api.anthropic.com",
 }
 """Default URLs of the supported model APIs."""
+STRIPE_URL: Final = "https://api.stripe.com"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAILBOX = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
 _PRICE = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
@@ -93,6 +94,25 @@ class SmtpServer:
 
 
 @dataclass(frozen=True, slots=True)
+class StripeAccount:
+    """Account of the payment provider Stripe.
+
+    Attributes:
+        publishable_key: The key that the browser uses.
+        url: The base URL of the API.
+        computes_tax: Whether Stripe computes taxes.
+        secret_key: The key of the service.
+        webhook_secret: The secret with which Stripe signs notifications.
+    """
+
+    publishable_key: str
+    url: str
+    computes_tax: bool
+    secret_key: str = field(repr=False)
+    webhook_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of a process, from the environment variables `JOINERY_…`."""
 
@@ -142,6 +162,8 @@ class Settings:
     """Model provider if `models` is `openai` or `anthropic`, else None."""
     smtp: SmtpServer | None = None
     """SMTP server for outgoing mail; if None, mail stays in the outbox."""
+    stripe: StripeAccount | None = None
+    """Payment provider; if None, the service sells nothing."""
     former_secrets: tuple[str, ...] = ()
     """Previous secrets, with which stored values may still be encrypted."""
 
@@ -322,6 +344,21 @@ def _read_otlp_url(env: Mapping[str, str]) -> str | None:
     return url
 
 
+def _read_stripe(env: Mapping[str, str]) -> StripeAccount | None:
+    """Return the Stripe account, or None. Error messages never contain a key."""
+    names = ("JOINERY_STRIPE_SECRET_KEY", "JOINERY_STRIPE_PUBLISHABLE_KEY", "JOINERY_STRIPE_WEBHOOK_SECRET")
+    secret_key, publishable_key, webhook_secret = values = [env.get(name, "").strip() for name in names]
+    if not any(values):
+        return None
+    missing = [name for name, value in zip(names, values, strict=True) if not value]
+    if missing:
+        raise SettingsError(f"{' and '.join(missing)} must be set for payments by Stripe.")
+    url = env.get("JOINERY_STRIPE_URL", "").strip().rstrip("/") or STRIPE_URL
+    if not url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+        raise SettingsError("JOINERY_STRIPE_URL must be an https URL.")
+    return StripeAccount(publishable_key, url, _read_switch(env, "JOINERY_STRIPE_TAX"), secret_key, webhook_secret)
+
+
 def _read_smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
     """Return the SMTP server, or None. Error messages never contain the URL, which includes a password."""
     url = env.get("JOINERY_SMTP_URL", "").strip()
@@ -417,4 +454,5 @@ def read_settings(env: Mapping[str, str] | None = None) -> Settings:
         models=_read_models(env),
         provider=_read_provider(env),
         smtp=_read_smtp(env, base_url),
+        stripe=_read_stripe(env),
     )

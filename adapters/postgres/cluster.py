@@ -51,6 +51,7 @@ REFERENCE_TABLES = (
     "vendor_words",
     "brand_claims",
     "claim_invitations",
+    "plan_prices",
 )
 """Tables that are replicated to every node. Each table comes after the tables that it refers to.
 

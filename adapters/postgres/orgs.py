@@ -52,9 +52,9 @@ def build_plan(*row: Any) -> Plan:
 
 
 def build_organisation(*row: Any) -> Organisation:
-    """Build an organisation from the values of its columns, followed by those of its plan."""
-    id_, name, kind, api_version, live, test, created_at, *plan = row
-    return Organisation(id_, name, kind, build_plan(*plan), api_version, (live, test), created_at)
+    """Build an organisation from its columns up to `created_at`, those of its plan, and `bills_overage`."""
+    id_, name, kind, api_version, live, test, created_at, *plan, bills_overage = row
+    return Organisation(id_, name, kind, build_plan(*plan), api_version, (live, test), created_at, bool(bills_overage))
 
 
 def _build_key_and_principal(*row: Any) -> tuple[ApiKey, Principal]:

@@ -9,6 +9,7 @@ import psycopg
 
 from adapters.postgres.agreements import PostgresAgreementStore
 from adapters.postgres.audit import PostgresAuditLog
+from adapters.postgres.billing import ACCOUNTS, CHARGES, INVOICES, PURCHASES, PostgresBillingStore
 from adapters.postgres.brand import (
     CLAIMS,
     PostgresBrandClaimStore,
@@ -136,6 +137,10 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
     CLAIMS,
+    ACCOUNTS,
+    INVOICES,
+    PURCHASES,
+    CHARGES,
 )
 _TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final[tuple[type[TenantStore], ...]] = (
@@ -167,6 +172,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresVendorProfileStore,
     PostgresBrandClaimStore,
     PostgresClaimInvitationStore,
+    PostgresBillingStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 

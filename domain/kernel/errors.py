@@ -55,6 +55,12 @@ class AuthenticationRequired(DomainError):
     code = "authentication_required"
 
 
+class PaymentDeclined(DomainError):
+    """The card was declined. Use another card, or contact the card's issuer."""
+
+    code = "payment_declined"
+
+
 class PermissionDenied(DomainError):
     """This credential does not permit the operation. Use a credential that permits it."""
 
@@ -149,6 +155,18 @@ class ModelUnpriced(DomainError):
     """The language model has no configured price, so it cannot be used. Select another model, or ask the operator to configure its price."""
 
     code = "model_unpriced"
+
+
+class CurrencyUnsupported(DomainError):
+    """This currency is not supported."""
+
+    code = "currency_unsupported"
+
+
+class PriceNoticeTooShort(DomainError):
+    """A higher price must be announced at least 30 days before it applies. Choose a later date."""
+
+    code = "price_notice_too_short"
 
 
 class UndoUnavailable(DomainError):

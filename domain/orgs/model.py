@@ -77,6 +77,7 @@ class Organisation:
         kind: `retailer` or `vendor`.
         api_version: The pinned API version; None until the first request (docs/conventions.md#versions).
         catalogues: IDs of the organisation's catalogues in live mode and in test mode.
+        bills_overage: Whether usage beyond the plan's quotas is charged, in live mode, instead of refused.
     """
 
     id: str
@@ -86,6 +87,14 @@ class Organisation:
     api_version: str | None
     catalogues: tuple[str, str]
     created_at: datetime
+    bills_overage: bool = False
+
+    def find_quota(self, meter: str, *, livemode: bool) -> int | None:
+        """Return the amount of the meter beyond which use is refused; None if use is not limited."""
+        allowance = self.plan.meters.get(meter)
+        if allowance is None or (livemode and self.bills_overage and allowance.amount):
+            return None
+        return allowance.included
 
     @property
     def is_vendor(self) -> bool:

@@ -14,8 +14,10 @@ from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
 from adapters.files.objects import FileObjects
 from domain.access.model import SCOPES
+from domain.billing.ports import InvalidSignature
+from domain.billing.usecases.synchronisation import AccountSynchroniser
 from domain.changes.usecases.log_tailer import LogTailer
-from domain.kernel.errors import MethodNotAllowed, NotFound
+from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.versions import SUPPORTED, Versions
 from domain.matching.ports import MatchBacklogReader
@@ -30,7 +32,7 @@ from entrypoints.console.request import ConsoleRequest
 from entrypoints.dependencies import Dependencies, ReadinessChecks
 from entrypoints.http import health
 from entrypoints.http.addresses import TrustedProxies
-from entrypoints.http.exchange import Request, Response, build_request, read_no_body
+from entrypoints.http.exchange import NO_STORE, Request, Response, build_request, read_no_body
 from entrypoints.http.fast_path import SCHEMA_INDEPENDENT_PATHS, FastPathMiddleware, get_body, is_api_path
 from entrypoints.http.logs import AccessLog
 from entrypoints.http.metrics import MatchBacklogGauges
@@ -52,6 +54,8 @@ from ports.telemetry import Telemetry
 ViewFunction = Callable[..., Awaitable[Response]]
 METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
+MAX_HOOK_BYTES = 1 << 20
+"""Maximum size of a notification of the payment provider."""
 _NO_SUCH_PAGE = (
     "This page does not exist. The API's paths start with /v1: see /docs or /openapi.json. "
     "For error codes, see /errors."
@@ -88,6 +92,7 @@ def create_app(
     console = Console(dependencies, pipeline, PAGES)
     _mount_oauth(app, dependencies, console, mcp.initial_scopes)
     _mount_console(app, console)
+    _mount_hooks(app, dependencies[AccountSynchroniser])
     backlog = MatchBacklogGauges(dependencies[MatchBacklogReader], pipeline.metrics)
     _mount_health(app, dependencies, pipeline, backlog)
     _mount_access_log(app, pipeline.access_log)
@@ -222,6 +227,19 @@ def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scope
         _route(app, (path,), respond_to_program, ["POST", "OPTIONS"] if path in console.rules else METHODS)
     _route(app, ("/.well-known/oauth-authorization-server",), respond_with_server_metadata, ["GET", "OPTIONS"])
     _route(app, (METADATA_PATH, f"{METADATA_PATH}/<edge>"), respond_with_resource_metadata, ["GET", "OPTIONS"])
+
+
+def _mount_hooks(app: Quart, synchroniser: AccountSynchroniser) -> None:
+    async def respond_to_stripe() -> Response:
+        """Receive a notification of Stripe. Stripe repeats notifications without a successful response."""
+        body = await get_body(request.scope).read(MAX_HOOK_BYTES)
+        try:
+            await synchroniser.receive(body, request.headers.get("Stripe-Signature", ""))
+        except InvalidSignature:
+            raise InvalidRequest("The signature of the notification is invalid.") from None
+        return Response(204, [NO_STORE])
+
+    _route(app, ("/hooks/stripe",), respond_to_stripe, ["POST"])
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchBacklogGauges) -> None:

@@ -21,6 +21,7 @@ _MODULES = (  # to add an area, add its module
     "exports",
     "webhooks",
     "usage",
+    "billing",
     "audit",
     "request_logs",
     "orgs",

@@ -1,13 +1,10 @@
 """Usage and quotas: GET /v1/usage and /v1/usage/series."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from adapters.api_json import usage as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import date
-from domain.sources.ports import SourceStore
-from domain.storage.ports import StorageLedger
-from domain.usage.meters import SOURCES, STORED_BYTES
 from domain.usage.ports import UsageUpkeep
 from domain.usage.usecases.aggregation import UsageAggregator
 from domain.usage.usecases.service import UsageService
@@ -15,15 +12,11 @@ from domain.webhooks.usecases.service import request_endpoint_reload
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply
 from ports.clock import Clock
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import UnitOfWork
 
 
-async def read_levels(tx: Tx) -> Mapping[str, int]:
-    """Return the current values of the meters that measure a level (sources, stored bytes) instead of a monthly count."""
-    return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].count_used_bytes()}
-
-
-SERVICE = UsageService(read_levels)
+def _get_service(service: UsageService) -> UsageService:
+    return service
 
 
 async def read_series(context: ReadContext[UsageService]) -> Reply:
@@ -35,12 +28,12 @@ async def read_series(context: ReadContext[UsageService]) -> Reply:
     )
 
 
-def _create_ticks(uow: UnitOfWork, upkeep: UsageUpkeep, clock: Clock) -> Sequence[Tick]:
+def _create_ticks(uow: UnitOfWork, upkeep: UsageUpkeep, clock: Clock, service: UsageService) -> Sequence[Tick]:
     return [
         Tick(
             "usage",
             15,
-            UsageAggregator(uow, upkeep, clock, wire.render_usage, SERVICE, request_endpoint_reload).aggregate_usage,
+            UsageAggregator(uow, upkeep, clock, wire.render_usage, service, request_endpoint_reload).aggregate_usage,
         )
     ]
 
@@ -52,7 +45,7 @@ AREA = Area(
     "usage",
     "Usage",
     "Usage of your organisation and the quotas of its plan.",
-    create_service=lambda: SERVICE,
+    create_service=_get_service,
     operations=(
         USAGE.read(
             "Read usage",

@@ -333,16 +333,33 @@ class OperationExecutor:
 
     async def _execute_external_call(self, state: RequestState, operation: ExternalCall) -> Response:
         """Call the handler in a transaction and, after the transaction, the function that the handler returned."""
-        async with self._uow.begin_reading(state.caller.tenant) as tx:
-            tx.is_dry_run = state.dry_run is not None
-            call_outside = await operation.handler(self._build_write_context(state, tx, None))
-            if state.dry_run == "explain":
-                return self._responses.build_preview(state, tx.recorded)
-        return self._responses.build_success(state, await call_outside())
+        key = state.idempotency_key if state.dry_run is None else None
+        context = self._build_audit_context(state)
+        if key is not None:
+            async with self._uow.begin(state.caller.tenant, context) as tx:
+                if (replay := await self._find_replay(state, operation, tx, key)) is not None:
+                    return replay
+        try:
+            async with self._uow.begin_reading(state.caller.tenant) as tx:
+                tx.is_dry_run = state.dry_run is not None
+                call_outside = await operation.handler(self._build_write_context(state, tx, None))
+                if state.dry_run == "explain":
+                    return self._responses.build_preview(state, tx.recorded)
+            response = self._responses.build_success(state, await call_outside())
+        except DomainError as error:
+            if key is None:
+                raise
+            response = self._build_stored_error(state, error)
+        if key is not None:
+            async with self._uow.begin(state.caller.tenant, context) as tx:
+                if (replay := await self._find_replay(state, operation, tx, key)) is not None:
+                    return replay
+                await self._store_response(state, operation, tx, key, response)
+        return response
 
     async def _execute_write(self, state: RequestState, operation: Write) -> Response:
         caller = state.caller
-        context = AuditContext(caller.actor, operation.id, state.request_id, operation.is_reversible)
+        context = self._build_audit_context(state)
         async with self._uow.begin(caller.tenant, context) as tx:
             tx.is_dry_run = state.dry_run is not None
             if state.idempotency_key is None or tx.is_dry_run:
@@ -372,33 +389,56 @@ class OperationExecutor:
         return response
 
     async def _run_handler_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
-        stored = await tx[IdempotencyStore].lock(key)
-        digest = compute_fingerprint(state)
-        if stored is not None:
-            if stored.fingerprint != digest:
-                raise IdempotencyKeyReused
-            return self._responses.build_replay(state, stored, self._decrypt(operation, key, stored.body))
+        if (replay := await self._find_replay(state, operation, tx, key)) is not None:
+            return replay
         try:
             async with tx.savepoint():
                 response = await self._run_handler(state, operation, tx)
         except DomainError as error:
-            if not is_error_stored(error, self._problems.get_status(error)):
-                raise
-            state.error_code = error.code
-            error = self._not_found_messages.build_error(state) if isinstance(error, NotFound) else error
-            response = self._problems.respond(error, state.request_id)
+            response = self._build_stored_error(state, error)
+        await self._store_response(state, operation, tx, key, response)
+        return response
+
+    async def _find_replay(self, state: RequestState, operation: Operation, tx: Tx, key: str) -> Response | None:
+        """Lock the key until the transaction ends, and return the stored response; None if there is none.
+
+        Raises IdempotencyKeyReused if the key belongs to another request.
+        """
+        stored = await tx[IdempotencyStore].lock(key)
+        if stored is None:
+            return None
+        if stored.fingerprint != compute_fingerprint(state):
+            raise IdempotencyKeyReused
+        return self._responses.build_replay(state, stored, self._decrypt(operation, key, stored.body))
+
+    def _build_stored_error(self, state: RequestState, error: DomainError) -> Response:
+        """Return the response for an error that is stored for repeated requests; raise other errors again."""
+        if not is_error_stored(error, self._problems.get_status(error)):
+            raise error
+        state.error_code = error.code
+        error = self._not_found_messages.build_error(state) if isinstance(error, NotFound) else error
+        return self._problems.respond(error, state.request_id)
+
+    async def _store_response(
+        self, state: RequestState, operation: Operation, tx: Tx, key: str, response: Response
+    ) -> None:
         headers = tuple(
             (name.decode(), value.decode("latin-1")) for name, value in response.headers if name in STORED_HEADERS
         )
-        stored_response = StoredResponse(digest, response.status, headers, self._encrypt(operation, key, response.body))
-        await tx[IdempotencyStore].store(key, stored_response)
-        return response
+        body = self._encrypt(operation, key, response.body)
+        await tx[IdempotencyStore].store(
+            key, StoredResponse(compute_fingerprint(state), response.status, headers, body)
+        )
 
-    def _encrypt(self, operation: Write, key: str, body: bytes) -> bytes:
+    def _build_audit_context(self, state: RequestState) -> AuditContext:
+        operation = state.operation
+        return AuditContext(state.caller.actor, operation.id, state.request_id, operation.is_reversible)
+
+    def _encrypt(self, operation: Operation, key: str, body: bytes) -> bytes:
         """Return the body for storage; if the operation returns a secret, encrypted for the idempotency key `key`."""
         return self._vault.encrypt({"body": body.decode()}, key) if operation.encrypts_replay else body
 
-    def _decrypt(self, operation: Write, key: str, body: bytes) -> bytes:
+    def _decrypt(self, operation: Operation, key: str, body: bytes) -> bytes:
         return str(self._vault.decrypt(body, key)["body"]).encode() if operation.encrypts_replay else body
 
     async def _run_handler(self, state: RequestState, operation: Write, tx: Tx) -> Response:
@@ -428,7 +468,16 @@ class OperationExecutor:
 
     def _build_write_context(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
         client = ClientInfo(state.address, read_user_agent(state.request.headers) or "")
-        return WriteContext(*self._build_context_arguments(state), tx.now, tx, version, state.command, client)
+        return WriteContext(
+            *self._build_context_arguments(state),
+            tx.now,
+            tx,
+            version,
+            state.command,
+            client,
+            self._build_audit_context(state),
+            f"{state.caller.tenant.org}:{blake2b((state.idempotency_key or state.request_id).encode(), digest_size=16).hexdigest()}",
+        )
 
     def _build_context_arguments(self, state: RequestState) -> _SharedArguments:
         """Return the arguments that the contexts of all types of operations have in common, in order."""

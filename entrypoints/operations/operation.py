@@ -19,6 +19,7 @@ from domain.kernel.errors import FeatureUnavailable, PermissionDenied
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import RenderContext
 from domain.kernel.schema import id_schema, text
+from domain.kernel.tenancy import AuditContext
 from domain.people.usecases.sessions import ClientInfo
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.event_stream import EventStream
@@ -148,6 +149,12 @@ class WriteContext(ReadContext[S]):
     client: ClientInfo
     """The client's IP address and User-Agent header, as in the request log."""
 
+    audit_context: AuditContext
+    """The request, for transactions that the handler begins after the request's own."""
+
+    request_key: str
+    """Key of the request for external systems, equal for repetitions with the same Idempotency-Key."""
+
 
 @dataclass(slots=True)
 class DetachedContext(RequestContext[S]):
@@ -186,6 +193,7 @@ _PREFIX_BY_SEGMENT = {
     "request-logs": "req",
     "claims": "vcl",
     "vendor-profiles": "vnd",
+    "purchases": "crp",
 }
 """Prefix of the ID that follows a path segment, by segment: `src` in `/v1/sources/{id}`."""
 
@@ -372,9 +380,12 @@ class DetachedRead(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalCall(Operation):
-    """POST operation that reads, releases the database connection, then contacts external systems, without changing data.
+    """Operation that reads, releases the database connection, then contacts external systems.
 
-    The handler returns the function that contacts the external systems, which is called after the connection is released.
+    The handler returns the function that contacts the external systems, which is called after the connection is
+    released. If the function changes something, a repeated call with the same `request_key` must have no further
+    effect, because the response is stored for the Idempotency-Key only afterwards. In a dry run, the function must
+    not be called.
     """
 
     handler: Callable[[WriteContext[Any]], Awaitable[Callable[[], Awaitable[Reply]]]]

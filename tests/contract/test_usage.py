@@ -17,7 +17,7 @@ from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
 from domain.usage.usecases.aggregation import UsageAggregator
 from domain.webhooks.usecases.service import request_endpoint_reload
-from entrypoints.areas.usage import SERVICE
+from entrypoints.factories import create_usage_service
 from entrypoints.operations.validation import Validator
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.contract.delivery_harness import DeliveryHarness, wait_for_deliveries, wait_until
@@ -45,7 +45,7 @@ async def create_tenant(backend: Backend, *, livemode: bool = True, **included: 
 async def aggregate_usage(backend: Backend, *tenants: Tenant) -> None:
     """Aggregate as the scheduler does, for these tenants only, because other tests share the store."""
     folding = UsageAggregator(
-        backend.uow, backend.usage, _BackendClock(backend), render_usage, SERVICE, request_endpoint_reload
+        backend.uow, backend.usage, _BackendClock(backend), render_usage, create_usage_service(), request_endpoint_reload
     )
     for tenant in tenants:
         assert tenant in await backend.usage.find_unaggregated(1_000_000)
@@ -54,7 +54,7 @@ async def aggregate_usage(backend: Backend, *tenants: Tenant) -> None:
 
 async def read_usage(uow: UnitOfWork, tenant: Tenant) -> dict[str, int]:
     async with uow.begin_reading(tenant) as tx:
-        return {one.meter: one.used for one in (await SERVICE.get_month_usage(tx)).meters}
+        return {one.meter: one.used for one in (await create_usage_service().get_month_usage(tx)).meters}
 
 
 async def test_aggregation_keeps_counts(backend: Backend, uow: UnitOfWork) -> None:
@@ -165,7 +165,7 @@ async def test_deliveries_count_once_and_wait_when_the_month_is_spent(backend: B
         later = find_month_start(backend.now().date() + timedelta(days=40))
         assert tenant in await backend.usage.list_resumable(later)
         folding = UsageAggregator(
-            backend.uow, backend.usage, _BackendClock(backend), render_usage, SERVICE, request_endpoint_reload
+            backend.uow, backend.usage, _BackendClock(backend), render_usage, create_usage_service(), request_endpoint_reload
         )
         await folding._run_step(tenant, folding._resume_deliveries)
         await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) > before)
@@ -195,7 +195,7 @@ async def test_a_series_has_every_day_and_carries_levels_forward(backend: Backen
         await tx[SourceStore].add(builders.source())
     await aggregate_usage(backend, tenant)
     async with uow.begin_reading(tenant) as tx:
-        series = await SERVICE.get_series(tx, None, today - timedelta(days=2), None)
+        series = await create_usage_service().get_series(tx, None, today - timedelta(days=2), None)
         days = {meter: [(one.day, one.amount) for one in each] for meter, each in series.days.items()}
         assert [amount for _, amount in days[RECORDS]] == [0, 0, 5]
         assert [amount for _, amount in days[SOURCES]] == [0, 0, 1]

@@ -6,7 +6,7 @@ from adapters.api_json.usage import render_usage
 from domain.usage.ports import UsageUpkeep
 from domain.usage.usecases.aggregation import UsageAggregator
 from domain.webhooks.usecases.service import request_endpoint_reload
-from entrypoints.areas.usage import SERVICE
+from entrypoints.factories import create_usage_service
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 from tests.flows.feeds import build_catalogue
@@ -29,7 +29,7 @@ def test_a_run_counts_created_and_changed_records(services: ServiceProcesses, fj
     assert get_usage(fjord) == 7, "withdrawals are not counted"
     services.run_with_dependencies(
         lambda at: UsageAggregator(
-            at[UnitOfWork], at[UsageUpkeep], at[Clock], render_usage, SERVICE, request_endpoint_reload
+            at[UnitOfWork], at[UsageUpkeep], at[Clock], render_usage, create_usage_service(), request_endpoint_reload
         ).aggregate_usage()
     )
     assert not services.fetch_rows("SELECT 1 FROM usage_entries WHERE org = %(org)s", org=fjord.tenant.org)

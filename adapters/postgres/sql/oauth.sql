@@ -165,7 +165,7 @@ DELETE FROM oauth_clients c WHERE coalesce(c.used_at, c.created_at) < %(unused_s
 SELECT t.digest, t.scopes, t.audience, t.expires_at, coalesce(t.ended_at, f.ended_at, g.revoked_at), f.app, f."user",
        coalesce(m.role, 'admin'),
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM oauth_tokens t
 JOIN oauth_families f ON f.id = t.family
 JOIN organisations o ON o.id = f.organisation

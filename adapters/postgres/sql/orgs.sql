@@ -1,12 +1,12 @@
 -- get_organisation --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE o.id = %(id)s
 
 -- list_by_name --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE %(name)s IN ('', o.name)
 ORDER BY o.id
@@ -16,7 +16,7 @@ SELECT id, name FROM organisations WHERE id = ANY(%(ids)s)
 
 -- find_by_catalogue --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE %(catalogue)s IN (o.live_catalogue, o.test_catalogue)
 
@@ -28,7 +28,7 @@ UPDATE organisations SET name = %(name)s, api_version = %(api_version)s WHERE id
 
 -- list_organisations --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM members m JOIN organisations o ON o.id = m.org JOIN plans p ON p.code = o.plan
 WHERE m."user" = %(user)s
     AND o.id > %(page_key)s --? after
@@ -87,7 +87,7 @@ UPDATE invitations SET accepted_at = %(accepted_at)s, revoked_at = %(revoked_at)
 -- find_invitation --
 SELECT i.id, i.org, i.email, i.role, i.invited_by, i.digest, i.created_at, i.expires_at, i.accepted_at, i.revoked_at,
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM invitations i JOIN organisations o ON o.id = i.org JOIN plans p ON p.code = o.plan
 WHERE i.digest = %(digest)s
 
@@ -140,7 +140,7 @@ RETURNING id
 SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
        k.expires_at, k.revoked_at, k.created_at, k.member, k.member IS NOT NULL AND m.role IS NULL,
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM api_keys k
 JOIN organisations o ON o.id = k.org
 JOIN plans p ON p.code = o.plan

@@ -51,7 +51,7 @@ SELECT s.id, s."user", s.organisation, s.livemode, s.digest, s.kind, s.methods, 
                WHERE c.org = m.org AND c.enforced AND c.enabled AND d.proven_at IS NOT NULL
                    AND d.domain = split_part(m.email_key, '@', 2)),
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
-       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days, o.bills_overage
 FROM sessions s
 JOIN users u ON u.id = s."user"
 -- A token is valid only with the membership that existed at its creation, not with a later one.

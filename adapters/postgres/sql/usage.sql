@@ -86,4 +86,4 @@ GROUP BY e.org, e.livemode ORDER BY random() LIMIT %(limit)s
 -- list_resumable --
 SELECT DISTINCT t.org, t.livemode FROM here.usage_thresholds AS t
 JOIN organisations o ON o.id = t.org JOIN plans p ON p.code = o.plan
-WHERE t.held_back AND (t.month < %(month)s OR t.included < coalesce((p.meters -> t.meter ->> 'included')::bigint, 1::bigint << 62))
+WHERE t.held_back AND (t.month < %(month)s OR o.bills_overage OR t.included < coalesce((p.meters -> t.meter ->> 'included')::bigint, 1::bigint << 62))

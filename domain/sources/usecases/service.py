@@ -109,7 +109,7 @@ class SourceService(ResourceService[Source]):
         connector = new.get("connector") or select_default_connector(kind, config)
         self._validate_settings(kind, connector, config, new.get("schedule", Schedule()))  # before the quota is read
         org = await tx[OrgStore].get_organisation()
-        await refuse_further_source(tx, org.plan)
+        await refuse_further_source(tx, org)
         if new.get("first_party") and not org.is_vendor:
             detail = "Only a vendor's own source can be first-party. Omit first_party."
             raise Unprocessable.for_field("first_party", "invalid_value", detail)

@@ -69,14 +69,16 @@ class UsageAggregator:
             )
 
     async def _report_thresholds(self, tx: Tx, used: Mapping[str, int]) -> None:
-        month, plan = find_month_start(tx.now.date()), (await tx[OrgStore].get_organisation()).plan
+        month, organisation = find_month_start(tx.now.date()), await tx[OrgStore].get_organisation()
         reported = {(one.meter, one.percent, one.included) for one in await tx[UsageMeters].list_thresholds(month)}
-        included = {meter: plan.find_included_amount(meter) for meter in METERS}
+        included = {meter: organisation.plan.find_included_amount(meter) for meter in METERS}
         for meter, percent in find_reached_thresholds(used, included):
             quota = included[meter] or 0
             if (meter, percent, quota) in reported:
                 continue
-            is_delivery_limit = (meter, percent) == (DELIVERIES, 100)
+            is_delivery_limit = (meter, percent) == (DELIVERIES, 100) and (
+                organisation.find_quota(meter, livemode=True) is not None
+            )
             if await tx[UsageMeters].record_threshold(
                 Threshold(meter, month, percent, quota, tx.now), suspends_deliveries=is_delivery_limit
             ):

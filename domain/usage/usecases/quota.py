@@ -13,7 +13,7 @@ async def get_monthly_quota(tx: Tx, meter: str) -> int | None:
     """Return the tenant's monthly quota of the meter; None if the meter is not limited."""
     if not tx.tenant.livemode:
         return None
-    return (await tx[OrgStore].get_organisation()).plan.find_included_amount(meter)
+    return (await tx[OrgStore].get_organisation()).find_quota(meter, livemode=True)
 
 
 async def get_remaining(tx: Tx, meter: str) -> int | None:

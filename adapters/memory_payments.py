@@ -1,0 +1,378 @@
+"""Payments in memory with a virtual clock, for tests and for trying out billing without a payment provider."""
+
+from calendar import monthrange
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Final
+
+from domain.billing.model import (
+    Card,
+    ChangePreview,
+    Details,
+    Invoice,
+    InvoiceLine,
+    InvoiceStatus,
+    Period,
+    PricedPlan,
+    ProviderAccount,
+    ScheduledChange,
+    Subscription,
+    SubscriptionStatus,
+)
+from domain.billing.ports import NewInvoice, Payments, ProviderEvent
+from domain.kernel.errors import CurrencyUnsupported, PaymentDeclined, Unprocessable
+
+RETRY_PERIOD: Final = timedelta(days=14)
+"""Time after a failed payment of a renewal after which the subscription ends."""
+INCOMPLETE_PERIOD: Final = timedelta(hours=23)
+
+
+def add_months(anchor: datetime, months: int) -> datetime:
+    """Return the time `months` months after the anchor, on the last day of a month that is too short."""
+    year, month = divmod(anchor.month - 1 + months, 12)
+    year, month = anchor.year + year, month + 1
+    return anchor.replace(year=year, month=month, day=min(anchor.day, monthrange(year, month)[1]))
+
+
+def prorate(monthly: int, since: datetime, period: Period) -> int:
+    """Return the part of the monthly price for the rest of the period, rounded half away from zero."""
+    rest, whole = (int((period.end - one).total_seconds()) for one in (since, period.start))
+    return (2 * monthly * rest + whole) // (2 * whole)
+
+
+@dataclass
+class _Customer:
+    """State of a customer.
+
+    Attributes:
+        declines: Whether payments with the card fail.
+        balance: Credit in minor units that the next invoice uses.
+        anchor: Start of the first period.
+        next_plan: The plan of the scheduled change.
+    """
+
+    details: Details
+    currency: str | None = None
+    card: Card | None = None
+    declines: bool = False
+    subscription: Subscription | None = None
+    plan: PricedPlan | None = None
+    next_plan: PricedPlan | None = None
+    anchor: datetime | None = None
+    failed_at: datetime | None = None
+    balance: int = 0
+    invoices: list[Invoice] = field(default_factory=list)
+
+
+class MemoryPayments(Payments):
+    """Payments that exist only in this process.
+
+    Attributes:
+        now: The virtual time, which `advance` moves.
+        customers: The customers by ID.
+    """
+
+    publishable_key = "pk_memory"
+    is_live = False
+
+    def __init__(self, now: datetime) -> None:
+        self.now, self.customers = now, dict[str, _Customer]()
+        self._results: dict[str, str] = {}
+        self._numbers = count(1)
+
+    def store_card(self, customer: str, card: Card, *, declines: bool = False) -> None:
+        """Store the card that is charged from now on, as the browser does; payments with it fail if it `declines`."""
+        self.customers[customer].card, self.customers[customer].declines = card, declines
+
+    def confirm_payment(self, invoice: str) -> None:
+        """Pay an open invoice with another card, as the browser does."""
+        self._settle(self._find_owner(invoice), invoice)
+
+    def advance(self, to: datetime) -> None:
+        """Move the clock, and renew, change and end the subscriptions that are due on the way."""
+        for customer in self.customers.values():
+            while (due := self._find_due(customer)) is not None and due <= to:
+                self.now = max(self.now, due)
+                self._process_due(customer)
+        self.now = max(self.now, to)
+
+    async def create_customer(self, org: str, name: str, key: str) -> str:
+        if key not in self._results:
+            self._results[key] = self._create_id("cus")
+            self.customers[self._results[key]] = _Customer(Details(name))
+        return self._results[key]
+
+    async def save_details(self, customer: str, details: Details) -> None:
+        self.customers[customer].details = details
+
+    async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
+        state = self.customers[customer]
+        return ProviderAccount(
+            customer=customer,
+            currency=state.currency,
+            details=state.details,
+            card=state.card,
+            subscription=state.subscription,
+            invoices=state.invoices[::-1],
+        )
+
+    async def create_card_setup(self, customer: str, key: str) -> str:
+        return f"seti_{customer}_secret"
+
+    async def find_payment_secret(self, invoice: str) -> str | None:
+        return f"{invoice}_secret" if self._get_invoice(invoice).status is InvoiceStatus.OPEN else None
+
+    async def preview_subscription(self, customer: str, plan: PricedPlan, now: datetime) -> ChangePreview:
+        period = Period(self.now, add_months(self.now, 1))
+        lines = [InvoiceLine(plan.name, plan.monthly, period)]
+        return ChangePreview(plan.code, plan.currency, lines, plan.monthly, plan.monthly, period.end, self.now)
+
+    async def preview_change(
+        self, customer: str, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+    ) -> ChangePreview:
+        lines = self._prorate_change(subscription, plan, prorated_from) if prorated_from is not None else []
+        due = sum(line.amount for line in lines) - self.customers[customer].balance
+        end = subscription.current_period_end
+        return ChangePreview(plan.code, plan.currency, lines, max(0, due), plan.monthly, end, prorated_from or end)
+
+    async def subscribe(
+        self, customer: str, plan: PricedPlan, promotion_code: str | None, key: str, *, charges_card: bool
+    ) -> None:
+        state = self.customers[customer]
+        self._use_currency(state, plan.currency)
+        if promotion_code is not None:
+            raise Unprocessable.for_field("promotion_code", "invalid_value", "This promotion code is not valid.")
+        if key in self._results:
+            return
+        self._results[key] = self._create_id("sub")
+        state.plan, state.anchor = plan, self.now
+        end = add_months(self.now, 1)
+        state.subscription = Subscription(
+            self._results[key], SubscriptionStatus.INCOMPLETE, plan.code, plan.currency, plan.monthly, self.now, end
+        )
+        self._invoice_period(state)
+        if charges_card:
+            try:
+                await self.pay_invoice(state.subscription.latest_invoice or "")
+            except PaymentDeclined:
+                await self.cancel_now(state.subscription)
+                raise
+
+    async def change_plan(
+        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime, key: str
+    ) -> None:
+        state = self._find_subscriber(subscription)
+        if key in self._results:
+            return
+        lines = self._prorate_change(subscription, plan, prorated_from)
+        if sum(line.amount for line in lines) > state.balance and (state.card is None or state.declines):
+            raise PaymentDeclined
+        self._results[key] = subscription.id
+        state.plan, state.next_plan = plan, None
+        invoice = self._add_invoice(state, lines)
+        self._settle(state, invoice)
+        assert state.subscription is not None
+        state.subscription = replace(
+            state.subscription,
+            plan=plan.code,
+            monthly=plan.monthly,
+            cancel_at_period_end=False,
+            cancel_at=None,
+            scheduled_change=None,
+            latest_invoice=invoice,
+        )
+
+    async def schedule_change(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+        state = self._find_subscriber(subscription)
+        state.next_plan = plan
+        change = ScheduledChange(plan.code, subscription.interval, subscription.current_period_end)
+        assert state.subscription is not None
+        state.subscription = replace(
+            state.subscription, scheduled_change=change, cancel_at_period_end=False, cancel_at=None
+        )
+
+    async def cancel_scheduled_change(self, subscription: Subscription) -> None:
+        state = self._find_subscriber(subscription)
+        if state.subscription is not None:
+            state.next_plan, state.subscription = None, replace(state.subscription, scheduled_change=None)
+
+    async def change_price(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+        state = self._find_subscriber(subscription)
+        if state.subscription is not None:
+            state.plan, state.subscription = plan, replace(state.subscription, monthly=plan.monthly)
+
+    async def set_cancellation(self, subscription: Subscription, *, at_period_end: bool) -> None:
+        state = self._find_subscriber(subscription)
+        if state.subscription is not None:
+            end = state.subscription.current_period_end if at_period_end else None
+            state.subscription = replace(state.subscription, cancel_at_period_end=at_period_end, cancel_at=end)
+
+    async def cancel_now(self, subscription: Subscription) -> None:
+        state = self._find_subscriber(subscription)
+        if state.subscription is not None and state.subscription.latest_invoice is not None:
+            await self.void_invoice(state.subscription.latest_invoice)
+        state.subscription = state.plan = state.next_plan = state.failed_at = None
+
+    async def create_invoice(self, customer: str, new: NewInvoice) -> str:
+        state = self.customers[customer]
+        self._use_currency(state, new.currency)
+        existing = next((one for one in state.invoices if one.cause == new.cause), None)
+        if existing is not None:
+            return existing.reference
+        invoice = self._add_invoice(state, list(new.lines), cause=new.cause)
+        if new.is_charged:
+            self._charge(state, invoice)
+        return invoice
+
+    async def preview_invoice(self, customer: str, amount: int, currency: str) -> tuple[int, int]:
+        return 0, amount
+
+    async def pay_invoice(self, invoice: str) -> None:
+        if self._get_invoice(invoice).status is not InvoiceStatus.PAID and not self._charge(
+            self._find_owner(invoice), invoice
+        ):
+            raise PaymentDeclined
+
+    async def void_invoice(self, invoice: str) -> None:
+        if self._get_invoice(invoice).status is InvoiceStatus.OPEN:
+            self._change_invoice(invoice, status=InvoiceStatus.VOID, amount_due=0, has_failed=False)
+
+    async def refund_invoice(self, invoice: str, amount: int, key: str) -> None:
+        found = self._get_invoice(invoice)
+        if found.status is not InvoiceStatus.PAID or found.refunded + amount > found.total:
+            raise Unprocessable("Less was paid than the amount.")
+        if key not in self._results:
+            self._results[key] = invoice
+            self._change_invoice(invoice, refunded=found.refunded + amount)
+
+    def parse_event(self, body: bytes, signature: str, now: datetime) -> ProviderEvent:
+        return ProviderEvent(signature, "customer.updated", body.decode())
+
+    def _create_id(self, prefix: str) -> str:
+        return f"{prefix}_{next(self._numbers)}"
+
+    def _use_currency(self, state: _Customer, currency: str) -> None:
+        if state.currency not in (None, currency):
+            raise CurrencyUnsupported(f"The customer is charged in {state.currency}.")
+        state.currency = currency
+
+    def _find_subscriber(self, subscription: Subscription) -> _Customer:
+        return next(
+            (one for one in self.customers.values() if one.subscription and one.subscription.id == subscription.id),
+            _Customer(Details()),
+        )
+
+    def _find_owner(self, invoice: str) -> _Customer:
+        return next(one for one in self.customers.values() if any(known.reference == invoice for known in one.invoices))
+
+    def _get_invoice(self, invoice: str) -> Invoice:
+        return next(one for one in self._find_owner(invoice).invoices if one.reference == invoice)
+
+    def _change_invoice(self, invoice: str, **changes: object) -> None:
+        invoices = self._find_owner(invoice).invoices
+        position = next(number for number, one in enumerate(invoices) if one.reference == invoice)
+        invoices[position] = replace(invoices[position], **changes)  # type: ignore[arg-type]
+
+    def _add_invoice(self, state: _Customer, lines: list[InvoiceLine], cause: str | None = None) -> str:
+        """Add an open invoice, which uses the balance; a negative total becomes balance."""
+        total = sum(line.amount for line in lines)
+        used = min(state.balance, total) if total > 0 else total
+        state.balance -= used
+        reference = self._create_id("in")
+        state.invoices.append(
+            Invoice(
+                id="",
+                reference=reference,
+                number=reference.upper(),
+                status=InvoiceStatus.OPEN,
+                currency=state.currency or "",
+                total=total,
+                tax=0,
+                amount_due=total - used,
+                lines=tuple(lines),
+                cause=cause,
+                created_at=self.now,
+            )
+        )
+        if total - used == 0:
+            self._settle(state, reference)
+        return reference
+
+    def _invoice_period(self, state: _Customer) -> None:
+        subscription = state.subscription
+        assert subscription is not None
+        assert state.plan is not None
+        period = Period(subscription.current_period_start, subscription.current_period_end)
+        invoice = self._add_invoice(state, [InvoiceLine(state.plan.name, subscription.monthly, period)])
+        state.subscription = replace(state.subscription or subscription, latest_invoice=invoice)
+
+    def _charge(self, state: _Customer, invoice: str) -> bool:
+        """Charge the card for an invoice; return whether that succeeded."""
+        if state.card is None or state.declines:
+            self._change_invoice(invoice, has_failed=True)
+            return False
+        self._settle(state, invoice)
+        return True
+
+    def _settle(self, state: _Customer, invoice: str) -> None:
+        """Mark an invoice as paid, and the subscription as active if it was the invoice's payment that was missing."""
+        self._change_invoice(invoice, status=InvoiceStatus.PAID, amount_due=0, has_failed=False, paid_at=self.now)
+        subscription = state.subscription
+        if subscription is not None and subscription.latest_invoice == invoice:
+            state.subscription, state.failed_at = replace(subscription, status=SubscriptionStatus.ACTIVE), None
+
+    def _prorate_change(self, subscription: Subscription, plan: PricedPlan, since: datetime) -> list[InvoiceLine]:
+        period = Period(subscription.current_period_start, subscription.current_period_end)
+        rest = Period(since, period.end)
+        return [
+            InvoiceLine("Unused time", -prorate(subscription.monthly, since, period), rest, is_proration=True),
+            InvoiceLine(plan.name, prorate(plan.monthly, since, period), rest, is_proration=True),
+        ]
+
+    def _find_due(self, customer: _Customer) -> datetime | None:
+        """Return the time of the next change of the customer's subscription."""
+        subscription = customer.subscription
+        if subscription is None:
+            return None
+        if subscription.status is SubscriptionStatus.INCOMPLETE:
+            return subscription.current_period_start + INCOMPLETE_PERIOD
+        ends = [subscription.current_period_end]
+        if customer.failed_at is not None:
+            ends.append(customer.failed_at + RETRY_PERIOD)
+        return min(ends)
+
+    def _process_due(self, customer: _Customer) -> None:
+        subscription = customer.subscription
+        assert subscription is not None
+        assert customer.anchor is not None
+        has_ended = subscription.status is SubscriptionStatus.INCOMPLETE or (
+            subscription.cancel_at_period_end or self.now < subscription.current_period_end
+        )
+        if has_ended:
+            if subscription.status is SubscriptionStatus.INCOMPLETE and subscription.latest_invoice is not None:
+                self._change_invoice(subscription.latest_invoice, status=InvoiceStatus.VOID, amount_due=0)
+            customer.subscription = customer.plan = customer.next_plan = customer.failed_at = None
+            return
+        if customer.next_plan is not None:
+            customer.plan, customer.next_plan = customer.next_plan, None
+        plan = customer.plan
+        assert plan is not None
+        months = round((subscription.current_period_end - customer.anchor).days / 30.4375)
+        customer.subscription = replace(
+            subscription,
+            plan=plan.code,
+            monthly=plan.monthly,
+            scheduled_change=None,
+            current_period_start=subscription.current_period_end,
+            current_period_end=add_months(customer.anchor, months + 1),
+        )
+        self._invoice_period(customer)
+        latest = customer.subscription.latest_invoice if customer.subscription else None
+        if (
+            latest is not None
+            and self._get_invoice(latest).status is InvoiceStatus.OPEN
+            and not self._charge(customer, latest)
+        ):
+            customer.subscription = replace(customer.subscription, status=SubscriptionStatus.PAST_DUE)
+            customer.failed_at = customer.failed_at or self.now

@@ -1,0 +1,51 @@
+-- list_invoices --
+SELECT {invoice} FROM invoices
+WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (NOT %(open_only)s OR status = 'open')
+    AND (%(causes)s = '{}' OR cause = ANY(%(causes)s))
+ORDER BY created_at DESC, id DESC LIMIT 100
+
+-- find_invoices --
+SELECT {invoice} FROM invoices WHERE org = %(org)s AND livemode = %(livemode)s AND reference = ANY(%(references)s)
+
+-- find_purchase --
+SELECT id FROM credit_purchases WHERE org = %(org)s AND livemode = %(livemode)s AND request = %(request)s
+
+-- record_plan --
+INSERT INTO billed_months (org, livemode, month, plan) VALUES (%(org)s, %(livemode)s, %(month)s, %(plan)s)
+ON CONFLICT DO NOTHING
+
+-- list_plans --
+SELECT plan FROM billed_months WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY plan
+
+-- set_entitlement --
+UPDATE organisations SET plan = %(plan)s, bills_overage = %(bills_overage)s WHERE id = %(org)s
+
+-- list_prices --
+SELECT plan, currency, monthly, amounts, effective_at FROM plan_prices ORDER BY plan, currency, effective_at
+
+-- find_tenant --
+SELECT org, livemode FROM here.billing_accounts WHERE customer = %(customer)s
+
+-- list_accounts --
+SELECT org, livemode FROM here.billing_accounts
+WHERE customer IS NOT NULL AND (reconciled_at IS NULL OR reconciled_at < %(reconciled_before)s)
+ORDER BY reconciled_at NULLS FIRST LIMIT 1000
+
+-- list_ended_grace --
+SELECT org, livemode FROM here.billing_accounts WHERE grace_ends_at <= %(now)s AND granted_plan IS NOT NULL
+
+-- list_unclosed --
+SELECT DISTINCT b.org, b.livemode, b.month FROM here.billed_months AS b
+WHERE b.month < %(month)s AND NOT EXISTS (
+    SELECT FROM here.usage_charges AS c
+    WHERE c.org = b.org AND c.livemode = b.livemode AND c.id = to_char(b.month, 'YYYY-MM'))
+ORDER BY b.month LIMIT 1000
+
+-- list_arrears --
+SELECT org, livemode, {account} FROM here.billing_accounts WHERE grace_ends_at IS NOT NULL ORDER BY grace_ends_at
+
+-- add_price --
+INSERT INTO plan_prices (plan, currency, effective_at, monthly, amounts)
+VALUES (%(plan)s, %(currency)s, %(effective_at)s, %(monthly)s, %(amounts)s)
+ON CONFLICT (plan, currency, effective_at) DO UPDATE SET monthly = excluded.monthly, amounts = excluded.amounts

@@ -1,0 +1,1 @@
+"""Subscriptions, cards, invoices and purchases of credit."""

@@ -1,0 +1,437 @@
+"""Use cases of billing accounts: subscription, card, details, and synchronisation with the payment provider.
+
+The provider's state is authoritative. Each change is made at the provider first. Then the provider's state is read and
+stored, also after each notification and once a day. A process may therefore die between any two steps.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from domain.audit.ports import AuditLog
+from domain.billing.model import (
+    ACCOUNT_ID,
+    AUDITED_ACCOUNT_FIELDS,
+    FREE_PLAN,
+    BillingAccount,
+    ChangePreview,
+    Confirmation,
+    ConfirmationKind,
+    DetailsChange,
+    Invoice,
+    PricedPlan,
+    ProviderAccount,
+    Subscription,
+    SubscriptionStatus,
+    find_grace_end,
+    find_overdue_invoice,
+    find_proration_time,
+    is_entitled,
+)
+from domain.billing.ports import BillingStore, NewInvoice, Payments
+from domain.billing.prices import find_excesses, price_plans, refuse_excess, select_plan
+from domain.billing.tax_ids import normalise_tax_id
+from domain.kernel.errors import Conflict, CurrencyUnsupported, FeatureUnavailable, Unavailable
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.orgs.model import Organisation
+from domain.orgs.ports import OrgStore
+from domain.usage.meters import find_month_start
+from domain.usage.usecases.service import UsageService
+from ports.clock import Clock
+from ports.unit_of_work import Tx, UnitOfWork
+
+CHANGE_LEASE: Final = timedelta(minutes=2)
+"""Time after which a change of an account that did not end no longer prevents others; longer than all its requests take."""
+_LOG = logging.getLogger("joinery.billing")
+
+ApplyPurchases = Callable[[Tx, Sequence[Invoice]], Awaitable[Sequence[str]]]
+"""Function that updates purchases of credit from the invoices; returns the IDs of those that changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountView:
+    """Billing account with what an organisation sees beside it.
+
+    Attributes:
+        enabled: Whether the service sells plans, in this mode.
+        is_live: Whether real money is moved.
+        plans: The plans with their prices in the currency of the account.
+        overdue: The oldest invoice whose payment has failed, or None.
+    """
+
+    enabled: bool
+    is_live: bool
+    organisation: Organisation
+    account: BillingAccount
+    plans: Sequence[PricedPlan]
+    overdue: Invoice | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRequest:
+    """Plan that an organisation selects."""
+
+    plan: str
+    currency: str | None = None
+    promotion_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BillingService:
+    """Use cases of billing accounts.
+
+    Attributes:
+        payments: The payment provider, or None if the service sells nothing.
+        apply_purchases: Updates purchases of credit from their invoices.
+    """
+
+    uow: UnitOfWork
+    clock: Clock
+    payments: Payments | None
+    usage: UsageService
+    apply_purchases: ApplyPurchases
+
+    def require_payments(self, tenant: Tenant) -> Payments:
+        """Return the payment provider. Raises FeatureUnavailable if the service sells nothing in this mode."""
+        if self.payments is None or not tenant.livemode:
+            raise FeatureUnavailable(
+                "Billing is not available in test mode. Use live mode."
+                if self.payments is not None
+                else "This service does not sell plans. The operator sets the plan of each organisation."
+            )
+        return self.payments
+
+    async def get_view(self, tx: Tx) -> AccountView:
+        """Return the billing account of the tenant."""
+        organisation = await tx[OrgStore].get_organisation()
+        account = await load_account(tx)
+        plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
+        enabled = self.payments is not None and tx.tenant.livemode
+        return AccountView(
+            enabled=enabled,
+            is_live=enabled and self.payments is not None and self.payments.is_live,
+            organisation=organisation,
+            account=account,
+            plans=price_plans(plans, prices, account.currency, tx.now),
+            overdue=find_overdue_invoice(await tx[BillingStore].list_invoices(open_only=True)),
+        )
+
+    async def preview(
+        self, tx: Tx, context: AuditContext, request: SubscriptionRequest
+    ) -> Callable[[], Awaitable[ChangePreview]]:
+        """Return a function that computes what a change of plan costs.
+
+        Raises:
+            Unprocessable: The plan does not exist or is free of charge.
+            CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
+        """
+        payments = self.require_payments(tx.tenant)
+        account = await load_account(tx)
+        plan = await _select_plan(tx, account, request)
+        exceeds = find_excesses(await self._get_used(tx), plan)
+        subscription, now, tenant, is_dry_run = account.subscription, tx.now, tx.tenant, tx.is_dry_run
+
+        async def compute() -> ChangePreview:
+            if is_dry_run and account.customer is None:
+                next_at = now + timedelta(days=30)
+                return ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now, exceeds)
+            customer = (await self.open_account(tenant, context)).customer or ""
+            if subscription is None or _is_incomplete(subscription):
+                preview = await payments.preview_subscription(customer, plan, now)
+            else:
+                is_upgrade = plan.monthly > subscription.monthly
+                prorated_from = find_proration_time(subscription, now) if is_upgrade else None
+                preview = await payments.preview_change(customer, subscription, plan, prorated_from)
+            return replace(preview, exceeds=exceeds)
+
+        return compute
+
+    async def subscribe(self, tenant: Tenant, context: AuditContext, request: SubscriptionRequest, key: str) -> None:
+        """Subscribe to a plan, or change the plan: to a more expensive one now, to a cheaper one at the end of the period.
+
+        Args:
+            tenant: The tenant.
+            context: The request.
+            request: The plan.
+            key: Key of the request. A repeated request has no further effect.
+
+        Raises:
+            PaymentDeclined: The card was declined; nothing has changed.
+            Conflict: The organisation has this plan, or an invoice is overdue.
+            Unprocessable: The plan does not exist, or includes less than the organisation keeps.
+            CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
+        """
+        payments = self.require_payments(tenant)
+        async with self.changing(tenant, context) as account:
+            async with self.uow.begin_reading(tenant) as tx:
+                plan = await _select_plan(tx, account, request)
+                used = await self._get_used(tx)
+            subscription, customer = account.subscription, account.customer or ""
+            if subscription is None or _is_incomplete(subscription):
+                if subscription is not None:
+                    await payments.cancel_now(subscription)
+                # after a cancelled attempt, the request must create another subscription
+                key = f"{key}:{subscription.id if subscription else ''}"
+                charges_card = account.card is not None
+                await payments.subscribe(customer, plan, request.promotion_code, key, charges_card=charges_card)
+            elif subscription.plan == plan.code:
+                if subscription.scheduled_change is None and not subscription.cancel_at_period_end:
+                    raise Conflict(f"Your organisation already has the plan {plan.name}.")
+                await self._keep_plan(payments, subscription)
+            elif subscription.status is SubscriptionStatus.PAST_DUE:
+                raise Conflict("An invoice is overdue. Pay it before you change the plan.")
+            elif plan.monthly > subscription.monthly:
+                prorated_from = find_proration_time(subscription, self.clock.now())
+                await payments.change_plan(subscription, plan, prorated_from, key)
+            else:
+                refuse_excess(used, plan)
+                await payments.schedule_change(subscription, plan, key)
+
+    async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
+        """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
+        payments = self.require_payments(tenant)
+        async with self.changing(tenant, context) as account:
+            subscription = _require_subscription(account)
+            if _is_incomplete(subscription):
+                await payments.cancel_now(subscription)
+            elif not subscription.cancel_at_period_end:
+                await payments.cancel_scheduled_change(subscription)
+                await payments.set_cancellation(subscription, at_period_end=True)
+
+    async def resume(self, tenant: Tenant, context: AuditContext) -> None:
+        """Undo the cancellation of the subscription. Raises Conflict if it is not cancelled."""
+        payments = self.require_payments(tenant)
+        async with self.changing(tenant, context) as account:
+            subscription = _require_subscription(account)
+            if not subscription.cancel_at_period_end:
+                raise Conflict("The subscription is not cancelled.")
+            await payments.set_cancellation(subscription, at_period_end=False)
+
+    async def cancel_scheduled_change(self, tenant: Tenant, context: AuditContext) -> None:
+        """Keep the current plan. Raises Conflict if no change of plan is scheduled."""
+        payments = self.require_payments(tenant)
+        async with self.changing(tenant, context) as account:
+            subscription = _require_subscription(account)
+            if subscription.scheduled_change is None:
+                raise Conflict("No change of plan is scheduled.")
+            await payments.cancel_scheduled_change(subscription)
+
+    async def change_details(self, tenant: Tenant, context: AuditContext, change: DetailsChange) -> None:
+        """Change name, email address, address or tax ID on invoices. Raises Unprocessable for an invalid value."""
+        payments = self.require_payments(tenant)
+        if change.get("tax_id") is not None:
+            change = {**change, "tax_id": normalise_tax_id(change["tax_id"])}  # type: ignore[arg-type]
+        async with self.changing(tenant, context) as account:
+            details = replace(account.details, **change)
+            if details.name is None:
+                async with self.uow.begin_reading(tenant) as tx:
+                    details = replace(details, name=(await tx[OrgStore].get_organisation()).name)
+            await payments.save_details(account.customer or "", details)
+
+    async def confirm_card(self, tenant: Tenant, context: AuditContext, key: str) -> Confirmation:
+        """Return the secret with which the browser pays an incomplete subscription, or else stores a card."""
+        payments = self.require_payments(tenant)
+        async with self.changing(tenant, context) as account:
+            subscription, secret = account.subscription, None
+            if subscription is not None and subscription.latest_invoice is not None and _is_incomplete(subscription):
+                secret = await payments.find_payment_secret(subscription.latest_invoice)
+            if subscription is not None and secret is not None:
+                return Confirmation(ConfirmationKind.PAYMENT, secret, subscription.id)
+            return Confirmation(ConfirmationKind.SETUP, await payments.create_card_setup(account.customer or "", key))
+
+    async def create_invoice(self, tenant: Tenant, context: AuditContext, new: NewInvoice) -> None:
+        """Create an invoice at the provider; nothing happens if there is one with the same cause."""
+        payments = self.require_payments(tenant)
+        async with self.changing(tenant, context, is_exclusive=False) as account:
+            await payments.create_invoice(account.customer or "", new)
+
+    async def synchronise(
+        self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False, ends_change: bool = False
+    ) -> Sequence[str]:
+        """Read the provider's state and store it; return the names of the stored parts that differed.
+
+        Of concurrent calls, the result of the call that began last is stored.
+
+        Args:
+            tenant: The tenant.
+            context: The request or job.
+            all_invoices: Whether all invoices are compared, instead of the newest 100.
+            ends_change: Whether other changes of the account may begin afterwards.
+        """
+        if self.payments is None:
+            return []
+        async with self.uow.begin(tenant, context) as tx:
+            account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
+            if account is None or account.customer is None:
+                return []
+            account = replace(account, reads=account.reads + 1)
+            await tx.store(BillingAccount).save(account)
+        state = await self.payments.fetch_account(account.customer or "", all_invoices=all_invoices)
+        async with self.uow.begin(tenant, context) as tx:
+            return await self._store_state(tx, state, account.reads, all_invoices, ends_change)
+
+    async def end_grace(self, tenant: Tenant, context: AuditContext) -> None:
+        """Withdraw the plan of a subscription whose grace period has ended, without a request to the provider."""
+        async with self.uow.begin(tenant, context) as tx:
+            account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
+            if account is not None:
+                await self._save_account(tx, account, account)
+
+    async def _store_state(
+        self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ends_change: bool
+    ) -> Sequence[str]:
+        """Store the provider's state, unless a later one is stored; return the names of the parts that differed."""
+        before = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
+        if before is None:
+            return []
+        after = replace(before, busy_until=None if ends_change else before.busy_until)
+        if read <= before.applied_read:
+            await tx.store(BillingAccount).save(after)
+            return []
+        differing = [*await self._store_invoices(tx, state.invoices)]
+        after = replace(
+            after,
+            currency=state.currency or before.currency,
+            details=state.details,
+            card=state.card,
+            subscription=state.subscription,
+            grace_ends_at=find_grace_end(state.subscription, state.invoices),
+            applied_read=read,
+            reconciled_at=tx.now if all_invoices else before.reconciled_at,
+        )
+        return [*differing, *await self._save_account(tx, before, after)]
+
+    async def _store_invoices(self, tx: Tx, invoices: Sequence[Invoice]) -> Sequence[str]:
+        """Store the invoices and update the purchases; return the IDs of those that differed."""
+        stored = {
+            one.reference: one for one in await tx[BillingStore].find_invoices([one.reference for one in invoices])
+        }
+        differing, current = [], []
+        for invoice in invoices:
+            known = stored.get(invoice.reference)
+            named = replace(invoice, id=known.id if known else new_id("inv"))
+            current.append(named)
+            if known is None:
+                await tx.store(Invoice).add(named)
+            elif named != known:
+                await tx.store(Invoice).save(named)
+            if named != known:
+                differing.append(named.id)
+        return [*differing, *await self.apply_purchases(tx, current)]
+
+    async def _save_account(self, tx: Tx, before: BillingAccount, after: BillingAccount) -> Sequence[str]:
+        """Save the account with the plan that its subscription grants; return the names of the audited fields that differ."""
+        subscription = after.subscription
+        granted = subscription.plan if subscription and is_entitled(subscription, after.grace_ends_at, tx.now) else None
+        after = replace(after, granted_plan=granted)
+        if granted != before.granted_plan:
+            await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
+        for plan in {before.granted_plan, granted} - {None}:
+            await tx[BillingStore].record_plan(find_month_start(tx.now.date()), plan or "")
+        change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
+        differing = sorted(change.before.keys() | change.after.keys())
+        if differing:
+            after = replace(after, version=before.version + 1, updated_at=tx.now)
+            await tx[AuditLog].add(change)
+        await tx.store(BillingAccount).save(after)
+        return differing
+
+    @asynccontextmanager
+    async def changing(
+        self, tenant: Tenant, context: AuditContext, *, is_exclusive: bool = True
+    ) -> AsyncIterator[BillingAccount]:
+        """Begin a change of the account, whose state at the provider is stored before and after the change.
+
+        Raises Unavailable if another change is in progress, and `is_exclusive` is true.
+        """
+        await self.open_account(tenant, context)
+        if is_exclusive:
+            async with self.uow.begin(tenant, context) as tx:
+                account = await _lock_account(tx)
+                if account.busy_until is not None and account.busy_until > tx.now:
+                    raise Unavailable("Another change of the billing account is in progress. Try again.", retry_after=5)
+                await tx.store(BillingAccount).save(replace(account, busy_until=tx.now + CHANGE_LEASE))
+        try:
+            await self.synchronise(tenant, context)
+            async with self.uow.begin_reading(tenant) as tx:
+                account = await load_account(tx)
+            yield account
+        except BaseException:
+            await self._end_failed_change(tenant, context, is_exclusive)
+            raise
+        await self.synchronise(tenant, context, ends_change=is_exclusive)
+
+    async def open_account(self, tenant: Tenant, context: AuditContext) -> BillingAccount:
+        """Return the account; an account without a customer of the provider gets one."""
+        payments = self.require_payments(tenant)
+        async with self.uow.begin(tenant, context) as tx:
+            organisation = await tx[OrgStore].get_organisation()
+            account = await _lock_account(tx)
+        if account.customer is not None:
+            return account
+        customer = await payments.create_customer(organisation.id, organisation.name, f"customer:{organisation.id}")
+        async with self.uow.begin(tenant, context) as tx:
+            account = await _lock_account(tx)
+            if account.customer is None:
+                account = replace(account, customer=customer)
+                await tx.store(BillingAccount).save(account)
+        return account
+
+    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, is_exclusive: bool) -> None:
+        """Permit other changes after one that failed, whose effect at the provider may be unknown."""
+        try:
+            await self.synchronise(tenant, context, ends_change=is_exclusive)
+        except Unavailable as error:
+            _LOG.warning("billing account not synchronised: %s", error, extra={"org": tenant.org})
+            async with self.uow.begin(tenant, context) as tx:
+                account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
+                if account is not None and is_exclusive:
+                    await tx.store(BillingAccount).save(replace(account, busy_until=None))
+
+    async def _get_used(self, tx: Tx) -> Mapping[str, int]:
+        return {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
+
+    async def _keep_plan(self, payments: Payments, subscription: Subscription) -> None:
+        """Undo a scheduled change or a cancellation."""
+        if subscription.scheduled_change is not None:
+            await payments.cancel_scheduled_change(subscription)
+        if subscription.cancel_at_period_end:
+            await payments.set_cancellation(subscription, at_period_end=False)
+
+
+async def _lock_account(tx: Tx) -> BillingAccount:
+    """Return the account, which is locked until the transaction ends; it is created if there is none."""
+    account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
+    if account is None:
+        account = BillingAccount(created_at=tx.now, updated_at=tx.now)
+        await tx.store(BillingAccount).add(account)
+    return account
+
+
+async def load_account(tx: Tx) -> BillingAccount:
+    """Return the billing account of the tenant, or an empty one if none is stored."""
+    return await tx.store(BillingAccount).get(ACCOUNT_ID) or BillingAccount(created_at=tx.now, updated_at=tx.now)
+
+
+async def _select_plan(tx: Tx, account: BillingAccount, request: SubscriptionRequest) -> PricedPlan:
+    """Return the requested plan in the currency of the account. Raises Unprocessable or CurrencyUnsupported."""
+    if account.currency is not None and request.currency not in (None, account.currency):
+        raise CurrencyUnsupported.for_field(
+            "currency", "invalid_value", f"Your organisation is charged in {account.currency}."
+        )
+    plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
+    return select_plan(plans, prices, request.plan, request.currency or account.currency, tx.now)
+
+
+def _require_subscription(account: BillingAccount) -> Subscription:
+    if account.subscription is None:
+        raise Conflict("Your organisation has no subscription.")
+    return account.subscription
+
+
+def _is_incomplete(subscription: Subscription) -> bool:
+    return subscription.status is SubscriptionStatus.INCOMPLETE

@@ -1,0 +1,231 @@
+"""Purchases of credit: each has an invoice of the payment provider, and adds credit when the invoice is paid."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from domain.audit.ports import AuditLog
+from domain.billing.model import (
+    AUDITED_PURCHASE_FIELDS,
+    CREDIT_CURRENCY,
+    MICROS_PER_CREDIT,
+    BillingAccount,
+    CreditPurchase,
+    Invoice,
+    InvoiceLine,
+    InvoiceReference,
+    InvoiceStatus,
+    Period,
+    PurchaseKind,
+    PurchaseStatus,
+    is_purchase,
+)
+from domain.billing.ports import BillingStore, NewInvoice
+from domain.billing.usecases.accounts import BillingService
+from domain.credits.usecases.ledger import CreditLedger
+from domain.events.model import Event
+from domain.events.ports import EventLog
+from domain.kernel.errors import CurrencyUnsupported, NotFound, PaymentDeclined, Unprocessable
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import AuditContext, Tenant
+from ports.unit_of_work import Tx, UnitOfWork
+
+RenderPurchase = Callable[[CreditPurchase, Tenant, datetime], Mapping[str, Any]]
+"""Function that renders a purchase as a resource."""
+_STATUS_BY_INVOICE: Final = {
+    InvoiceStatus.PAID: PurchaseStatus.SUCCEEDED,
+    InvoiceStatus.VOID: PurchaseStatus.FAILED,
+    InvoiceStatus.UNCOLLECTIBLE: PurchaseStatus.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PurchasePreview:
+    """Price of a purchase of credit, in minor units of CREDIT_CURRENCY; `expires_at` if it is paid now."""
+
+    amount: int
+    tax: int
+    total: int
+    credit_micros: int
+    expires_at: datetime
+
+
+def compute_expiry(paid_at: datetime) -> datetime:
+    """Return the time 12 months later, at which purchased credit expires; 28 February for 29 February."""
+    day = 28 if (paid_at.month, paid_at.day) == (2, 29) else paid_at.day
+    return paid_at.replace(year=paid_at.year + 1, day=day)
+
+
+@dataclass(frozen=True, slots=True)
+class PurchaseUpdates:
+    """Updates of purchases from their invoices, in the transaction that stores the invoices."""
+
+    ledger: CreditLedger
+    render_purchase: RenderPurchase
+
+    async def apply(self, tx: Tx, invoices: Sequence[Invoice]) -> Sequence[str]:
+        """Update the purchases that the invoices belong to; return the IDs of those that changed.
+
+        Credit is added once, when the invoice is paid, and taken back in proportion to the refunded amount.
+        """
+        changed = []
+        for invoice in invoices:
+            before = (
+                await tx.store(CreditPurchase).get(invoice.cause or "", lock=True)
+                if is_purchase(invoice.cause)
+                else None
+            )
+            if before is None:
+                continue
+            after = _update(before, invoice)
+            if after == before:
+                continue
+            changed.append(after.id)
+            await tx.store(CreditPurchase).save(after)
+            if len((change := AUDITED_PURCHASE_FIELDS.describe_update(before, after)).after):
+                await tx[AuditLog].add(change)
+            if after.status is PurchaseStatus.SUCCEEDED and before.status is not PurchaseStatus.SUCCEEDED:
+                assert after.expires_at is not None
+                await self.ledger.add_lot(tx, "purchase", after.credit_micros, after.id, after.expires_at)
+                data = self.render_purchase(after, tx.tenant, tx.now)
+                await tx[EventLog].append([Event("credits.purchased", after.id, 1, data)])
+            if after.refunded > before.refunded:
+                micros = after.credit_micros * after.refunded // after.total
+                await self.ledger.set_refunded(tx, after.id, micros)
+        return changed
+
+
+def _update(purchase: CreditPurchase, invoice: Invoice) -> CreditPurchase:
+    """Return the purchase as its invoice states it; a purchase that succeeded stays so."""
+    status = _STATUS_BY_INVOICE.get(
+        invoice.status, PurchaseStatus.FAILED if invoice.has_failed else PurchaseStatus.REQUIRES_PAYMENT
+    )
+    if purchase.status is PurchaseStatus.SUCCEEDED:
+        status = purchase.status
+    return replace(
+        purchase,
+        status=status,
+        invoice=InvoiceReference(invoice.id, invoice.number, invoice.hosted_invoice_url, invoice.invoice_pdf),
+        tax=invoice.tax,
+        total=invoice.total,
+        refunded=max(purchase.refunded, invoice.refunded),
+        client_secret=purchase.client_secret if invoice.status is InvoiceStatus.OPEN else None,
+        paid_at=invoice.paid_at,
+        expires_at=compute_expiry(invoice.paid_at) if invoice.paid_at else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PurchaseService:
+    """Use cases of purchases of credit."""
+
+    uow: UnitOfWork
+    billing: BillingService
+
+    async def preview(
+        self, tenant: Tenant, context: AuditContext, credits: int, *, is_dry_run: bool = False
+    ) -> PurchasePreview:
+        """Return the price of credit. Raises CurrencyUnsupported as `buy` does."""
+        payments, now = self.billing.require_payments(tenant), self.billing.clock.now()
+        if is_dry_run:
+            return PurchasePreview(credits, 0, credits, credits * MICROS_PER_CREDIT, compute_expiry(now))
+        account = await self.billing.open_account(tenant, context)
+        _check_currency(account)
+        tax, total = await payments.preview_invoice(account.customer or "", credits, CREDIT_CURRENCY)
+        return PurchasePreview(credits, tax, total, credits * MICROS_PER_CREDIT, compute_expiry(now))
+
+    async def buy(
+        self, tenant: Tenant, context: AuditContext, credits: int, key: str, kind: PurchaseKind = PurchaseKind.MANUAL
+    ) -> CreditPurchase:
+        """Buy credit; the browser then confirms the payment. An automatic purchase charges the stored card.
+
+        Args:
+            tenant: The tenant.
+            context: The request or job.
+            credits: The number of credits.
+            key: Key of the request. A repeated request returns the same purchase.
+            kind: The kind of the purchase.
+
+        Raises:
+            CurrencyUnsupported: The account is charged in another currency than that of credit.
+        """
+        payments = self.billing.require_payments(tenant)
+        async with self.billing.changing(tenant, context, is_exclusive=False) as account:
+            _check_currency(account)
+            async with self.uow.begin(tenant, context) as tx:
+                id = await tx[BillingStore].find_purchase(key)
+                if id is None:
+                    purchase = build_purchase(credits, key, kind, tx.now)
+                    id = purchase.id
+                    await tx.store(CreditPurchase).add(purchase)
+                    await tx[AuditLog].add(AUDITED_PURCHASE_FIELDS.describe_creation(purchase))
+            line = InvoiceLine(
+                f"{credits:,} credits", credits, Period(self.billing.clock.now(), self.billing.clock.now()), credits
+            )
+            invoice = await payments.create_invoice(
+                account.customer or "", NewInvoice(id, CREDIT_CURRENCY, [line], is_charged=False)
+            )
+            if kind is PurchaseKind.AUTOMATIC:
+                try:
+                    await payments.pay_invoice(invoice)
+                except PaymentDeclined:
+                    await payments.void_invoice(invoice)
+            else:
+                secret = await payments.find_payment_secret(invoice)
+                async with self.uow.begin(tenant, context) as tx:
+                    stored = await tx.store(CreditPurchase).get(id, lock=True)
+                    if stored is not None:
+                        await tx.store(CreditPurchase).save(replace(stored, client_secret=secret))
+        async with self.uow.begin_reading(tenant) as tx:
+            return await get_purchase(tx, id)
+
+    async def refund(
+        self, tenant: Tenant, context: AuditContext, id: str, amount: int | None, key: str
+    ) -> CreditPurchase:
+        """Pay back an amount of a purchase in minor units, or all that is not refunded, and take back the credit.
+
+        Raises:
+            NotFound: There is no such purchase.
+            Unprocessable: The purchase is not paid, or less than the amount is not refunded yet.
+        """
+        payments = self.billing.require_payments(tenant)
+        async with self.billing.changing(tenant, context):
+            async with self.uow.begin_reading(tenant) as tx:
+                purchase = await get_purchase(tx, id)
+                invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
+            rest = purchase.total - purchase.refunded
+            if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < (amount or rest) <= rest:
+                raise Unprocessable(f"At most {rest} can be refunded, of a paid purchase.")
+            await payments.refund_invoice(invoice.reference, amount or rest, key)
+        async with self.uow.begin_reading(tenant) as tx:
+            return await get_purchase(tx, id)
+
+
+async def get_purchase(tx: Tx, id: str) -> CreditPurchase:
+    """Return a purchase. Raises NotFound."""
+    found = await tx.store(CreditPurchase).get(id)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def build_purchase(credits: int, key: str, kind: PurchaseKind, now: datetime) -> CreditPurchase:
+    """Return a new purchase that is not paid."""
+    return CreditPurchase(
+        id=new_id("crp"),
+        kind=kind,
+        status=PurchaseStatus.REQUIRES_PAYMENT,
+        credits=credits,
+        request=key,
+        amount=credits,
+        total=credits,
+        created_at=now,
+    )
+
+
+def _check_currency(account: BillingAccount) -> None:
+    if account.currency not in (None, CREDIT_CURRENCY):
+        raise CurrencyUnsupported(
+            f"Credit is sold in {CREDIT_CURRENCY}, and your organisation is charged in {account.currency}."
+        )

@@ -1,0 +1,158 @@
+"""Payment providers with a virtual clock, and a tenant's billing on them."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import stripe
+
+from adapters.api_json.billing import render_purchase
+from adapters.memory_payments import MemoryPayments
+from adapters.postgres.billing import PostgresBillingRegistry
+from adapters.stripe_payments import StripePayments
+from domain.billing.model import BillingAccount, Card
+from domain.billing.ports import Payments
+from domain.billing.usecases.accounts import BillingService, SubscriptionRequest, load_account
+from domain.billing.usecases.purchases import PurchaseService, PurchaseUpdates
+from domain.billing.usecases.synchronisation import AccountSynchroniser
+from domain.billing.usecases.usage_charges import UsageCharges
+from domain.credits.usecases.ledger import CreditLedger
+from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgStore
+from entrypoints.factories import create_usage_service
+from tests.stripe_server import InProcessClient, StripeServer
+from tests.support.backend import Backend
+from tests.support.builders import CALL
+
+GOOD_CARD, BAD_CARD, CONFIRMED_CARD = "pm_card_visa", "pm_card_chargeCustomerFail", "pm_card_authenticationRequired"
+
+
+class VirtualProvider(Protocol):
+    """Payment provider whose clock and customers a test controls."""
+
+    payments: Payments
+
+    async def store_card(self, customer: str, card: str) -> None:
+        """Store one of the cards above, as the browser does."""
+        ...
+
+    async def pay(self, secret: str) -> None:
+        """Pay what belongs to a client secret with a good card, as the browser does."""
+        ...
+
+    def advance(self, to: datetime) -> None:
+        """Move the clock."""
+        ...
+
+
+class StripeProvider:
+    """Stripe's adapter on the imitated server."""
+
+    def __init__(self, now: datetime) -> None:
+        self.server = StripeServer(start=int(now.timestamp()))
+        self.payments: Payments = StripePayments(
+            self.server.key,
+            "pk_test",
+            self.server.webhook_secret,
+            url="http://stripe.test",
+            http_client=InProcessClient(self.server),
+        )
+        self.client = stripe.StripeClient(self.server.key, http_client=InProcessClient(self.server)).v1
+
+    async def store_card(self, customer: str, card: str) -> None:
+        self.client.payment_methods.attach(card, {"customer": customer})
+
+    async def pay(self, secret: str) -> None:
+        self.client.payment_intents.confirm(secret.partition("_secret")[0], {"payment_method": GOOD_CARD})
+
+    def advance(self, to: datetime) -> None:
+        self.server.advance(int(to.timestamp()))
+        self.server.assert_valid()
+
+
+class MemoryProvider:
+    """The provider in memory."""
+
+    def __init__(self, now: datetime) -> None:
+        self.payments = self.memory = MemoryPayments(now)
+
+    async def store_card(self, customer: str, card: str) -> None:
+        self.memory.store_card(customer, Card("visa", "4242", 12, 2030), declines=card != GOOD_CARD)
+
+    async def pay(self, secret: str) -> None:
+        self.memory.confirm_payment(secret.removesuffix("_secret"))
+
+    def advance(self, to: datetime) -> None:
+        self.memory.advance(to)
+
+
+class BackendClock:
+    """The clock of a backend."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.now = backend.now
+
+
+@dataclass
+class BillingHarness:
+    """Billing of one organisation."""
+
+    backend: Backend
+    provider: StripeProvider | MemoryProvider
+    tenant: Tenant
+
+    def __post_init__(self) -> None:
+        clock, uow, usage = BackendClock(self.backend), self.backend.uow, create_usage_service()
+        updates = PurchaseUpdates(CreditLedger(), render_purchase)
+        self.registry = PostgresBillingRegistry(self.backend.pool)
+        self.service = BillingService(uow, clock, self.provider.payments, usage, updates.apply)
+        self.purchases = PurchaseService(uow, self.service)
+        self.synchroniser = AccountSynchroniser(uow, clock, self.registry, self.service)
+        self.charges = UsageCharges(uow, clock, self.registry, usage, self.service)
+        self._keys = 0
+
+    def create_key(self) -> str:
+        """Return a new key of a request."""
+        self._keys += 1
+        return f"{self.tenant.org}:{self._keys}"
+
+    async def read(self) -> BillingAccount:
+        """Return the stored account."""
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            return await load_account(tx)
+
+    async def get_plan(self) -> tuple[str, bool]:
+        """Return the plan of the organisation, and whether usage beyond it is charged."""
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            organisation = await tx[OrgStore].get_organisation()
+        return organisation.plan.code, organisation.bills_overage
+
+    async def store_card(self, card: str = GOOD_CARD) -> None:
+        """Store a card."""
+        account = await self.service.open_account(self.tenant, CALL)
+        await self.provider.store_card(account.customer or "", card)
+        await self.synchronise()
+
+    async def subscribe(self, plan: str, key: str | None = None, **more: str) -> None:
+        """Subscribe to a plan, or change it."""
+        await self.service.subscribe(self.tenant, CALL, SubscriptionRequest(plan, **more), key or self.create_key())
+
+    async def synchronise(self) -> None:
+        """Synchronise as after a notification."""
+        await self.service.synchronise(self.tenant, CALL)
+
+    async def advance(self, delta: timedelta) -> None:
+        """Move all clocks, and synchronise."""
+        await self.backend.pass_time(delta)
+        self.provider.advance(self.backend.now())
+        await self.synchronise()
+        if self.tenant in await self.registry.list_ended_grace(self.backend.now()):
+            await self.service.end_grace(self.tenant, CALL)
+
+
+PROVIDERS: dict[str, Callable[[datetime], StripeProvider | MemoryProvider]] = {
+    "memory": MemoryProvider,
+    "stripe": StripeProvider,
+}
