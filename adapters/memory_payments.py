@@ -77,7 +77,7 @@ class MemoryPayments(Payments):
     is_live = False
 
     def __init__(self, now: datetime) -> None:
-        self.now, self.customers = now, dict[str, _Customer]()
+        self.now, self.customers = now.replace(microsecond=0), dict[str, _Customer]()
         self._results: dict[str, str] = {}
         self._numbers = count(1)
 
@@ -85,9 +85,12 @@ class MemoryPayments(Payments):
         """Store the card that is charged from now on, as the browser does; payments with it fail if it `declines`."""
         self.customers[customer].card, self.customers[customer].declines = card, declines
 
-    def confirm_payment(self, invoice: str) -> None:
-        """Pay an open invoice with another card, as the browser does."""
-        self._settle(self._find_owner(invoice), invoice)
+    def confirm_payment(self, invoice: str, card: Card) -> None:
+        """Pay an open invoice with the card, as the browser does; that of a subscription is charged from now on."""
+        state = self._find_owner(invoice)
+        if self._get_invoice(invoice).cause is None:
+            state.card, state.declines = card, False
+        self._settle(state, invoice)
 
     def advance(self, to: datetime) -> None:
         """Move the clock, and renew, change and end the subscriptions that are due on the way."""
@@ -95,7 +98,7 @@ class MemoryPayments(Payments):
             while (due := self._find_due(customer)) is not None and due <= to:
                 self.now = max(self.now, due)
                 self._process_due(customer)
-        self.now = max(self.now, to)
+        self.now = max(self.now, to.replace(microsecond=0))
 
     async def create_customer(self, org: str, name: str, key: str) -> str:
         if key not in self._results:
@@ -129,10 +132,10 @@ class MemoryPayments(Payments):
         return ChangePreview(plan.code, plan.currency, lines, plan.monthly, plan.monthly, period.end, self.now)
 
     async def preview_change(
-        self, customer: str, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
         lines = self._prorate_change(subscription, plan, prorated_from) if prorated_from is not None else []
-        due = sum(line.amount for line in lines) - self.customers[customer].balance
+        due = sum(line.amount for line in lines) - self._find_subscriber(subscription).balance
         end = subscription.current_period_end
         return ChangePreview(plan.code, plan.currency, lines, max(0, due), plan.monthly, end, prorated_from or end)
 

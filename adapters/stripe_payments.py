@@ -206,44 +206,34 @@ class StripePayments(Payments):
             )
 
     async def preview_change(
-        self, customer: str, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
         async with _translating_errors():
             item = {"id": await self._find_item(subscription), **await self._build_item(plan)}
-            common: dict[str, Any] = {"customer": customer, "subscription": subscription.id}
-            renewal = await self._api.invoices.create_preview_async(
-                {
-                    **common,
-                    "subscription_details": {
-                        "items": [item],
-                        "proration_behavior": "none",
-                        "cancel_at_period_end": False,
-                    },
-                }
-            )
+            renewal = await self._preview_items(subscription, item, {"proration_behavior": "none"})
             due: Json = {"amount_due": 0, "lines": {"data": []}}
             if prorated_from is not None:
-                immediate = await self._api.invoices.create_preview_async(
-                    {
-                        **common,
-                        "subscription_details": {
-                            "items": [item],
-                            "proration_behavior": "always_invoice",
-                            "proration_date": int(prorated_from.timestamp()),
-                            "cancel_at_period_end": False,
-                        },
-                    }
-                )
-                due = immediate.to_dict()
+                proration = {
+                    "proration_behavior": "always_invoice",
+                    "proration_date": int(prorated_from.timestamp()),
+                }
+                due = await self._preview_items(subscription, item, proration)
         return ChangePreview(
             plan.code,
             subscription.currency,
             _read_lines(due),
             due["amount_due"],
-            renewal.total,
+            renewal["total"],
             subscription.current_period_end,
             prorated_from or subscription.current_period_end,
         )
+
+    async def _preview_items(self, subscription: Subscription, item: Json, proration: Json) -> dict[str, Any]:
+        details = {"items": [item], "cancel_at_period_end": False, **proration}
+        preview = await self._api.invoices.create_preview_async(
+            {"subscription": subscription.id, "subscription_details": details}
+        )
+        return dict(preview.to_dict())
 
     async def subscribe(
         self, customer: str, plan: PricedPlan, promotion_code: str | None, key: str, *, charges_card: bool

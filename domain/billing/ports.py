@@ -92,12 +92,11 @@ class Payments(Protocol):
         ...
 
     async def preview_change(
-        self, customer: str, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
         """Return the amounts of a change of plan.
 
         Args:
-            customer: The provider's ID of the customer.
             subscription: The current subscription.
             plan: The new plan.
             prorated_from: The time from which the new plan is charged; None for a change at the end of the period.

@@ -1,9 +1,8 @@
 """Payment providers with a virtual clock, and a tenant's billing on them."""
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import stripe
@@ -26,6 +25,7 @@ from tests.stripe_server import InProcessClient, StripeServer
 from tests.support.backend import Backend
 from tests.support.builders import CALL
 
+_CARD = Card("visa", "4242", 12, 2040)
 GOOD_CARD, BAD_CARD, CONFIRMED_CARD = "pm_card_visa", "pm_card_chargeCustomerFail", "pm_card_authenticationRequired"
 
 
@@ -79,10 +79,10 @@ class MemoryProvider:
         self.payments = self.memory = MemoryPayments(now)
 
     async def store_card(self, customer: str, card: str) -> None:
-        self.memory.store_card(customer, Card("visa", "4242", 12, 2030), declines=card != GOOD_CARD)
+        self.memory.store_card(customer, _CARD, declines=card != GOOD_CARD)
 
     async def pay(self, secret: str) -> None:
-        self.memory.confirm_payment(secret.removesuffix("_secret"))
+        self.memory.confirm_payment(secret.removesuffix("_secret"), _CARD)
 
     def advance(self, to: datetime) -> None:
         self.memory.advance(to)

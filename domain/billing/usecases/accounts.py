@@ -145,7 +145,7 @@ class BillingService:
             else:
                 is_upgrade = plan.monthly > subscription.monthly
                 prorated_from = find_proration_time(subscription, now) if is_upgrade else None
-                preview = await payments.preview_change(customer, subscription, plan, prorated_from)
+                preview = await payments.preview_change(subscription, plan, prorated_from)
             return replace(preview, exceeds=exceeds)
 
         return compute
