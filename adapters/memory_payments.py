@@ -23,8 +23,10 @@ from domain.billing.model import (
 from domain.billing.ports import NewInvoice, Payments, ProviderEvent
 from domain.kernel.errors import CurrencyUnsupported, PaymentDeclined, Unprocessable
 
-RETRY_PERIOD: Final = timedelta(days=14)
-"""Time after a failed payment of a renewal after which the subscription ends."""
+DRAFT_PERIOD: Final = timedelta(hours=1)
+"""Time for which the invoice of a renewal is a draft."""
+RETRIES: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
+"""Times after the first failed payment of a renewal at which the card is charged again; the last failure ends the subscription."""
 INCOMPLETE_PERIOD: Final = timedelta(hours=23)
 
 
@@ -50,6 +52,8 @@ class _Customer:
         balance: Credit in minor units that the next invoice uses.
         anchor: Start of the first period.
         next_plan: The plan of the scheduled change.
+        own_invoices: The invoices of the current subscription.
+        attempts: The times at which the card is charged next, by invoice of a renewal.
     """
 
     details: Details
@@ -60,9 +64,10 @@ class _Customer:
     plan: PricedPlan | None = None
     next_plan: PricedPlan | None = None
     anchor: datetime | None = None
-    failed_at: datetime | None = None
     balance: int = 0
     invoices: list[Invoice] = field(default_factory=list)
+    own_invoices: set[str] = field(default_factory=set)
+    attempts: dict[str, list[datetime]] = field(default_factory=dict)
 
 
 class MemoryPayments(Payments):
@@ -117,7 +122,7 @@ class MemoryPayments(Payments):
             details=state.details,
             card=state.card,
             subscription=state.subscription,
-            invoices=state.invoices[::-1],
+            invoices=[one for one in state.invoices[::-1] if one.status is not InvoiceStatus.DRAFT],
         )
 
     async def create_card_setup(self, customer: str, key: str) -> str:
@@ -215,7 +220,7 @@ class MemoryPayments(Payments):
         state = self._find_subscriber(subscription)
         if state.subscription is not None and state.subscription.latest_invoice is not None:
             await self.void_invoice(state.subscription.latest_invoice)
-        state.subscription = state.plan = state.next_plan = state.failed_at = None
+        self._end(state)
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:
         state = self.customers[customer]
@@ -302,13 +307,17 @@ class MemoryPayments(Payments):
             self._settle(state, reference)
         return reference
 
-    def _invoice_period(self, state: _Customer) -> None:
+    def _invoice_period(self, state: _Customer) -> str:
         subscription = state.subscription
         assert subscription is not None
         assert state.plan is not None
         period = Period(subscription.current_period_start, subscription.current_period_end)
         invoice = self._add_invoice(state, [InvoiceLine(state.plan.name, subscription.monthly, period)])
         state.subscription = replace(state.subscription or subscription, latest_invoice=invoice)
+        state.own_invoices.add(invoice)
+        if self._get_invoice(invoice).status is InvoiceStatus.PAID:
+            self._settle(state, invoice)
+        return invoice
 
     def _charge(self, state: _Customer, invoice: str) -> bool:
         """Charge the card for an invoice; return whether that succeeded."""
@@ -319,11 +328,12 @@ class MemoryPayments(Payments):
         return True
 
     def _settle(self, state: _Customer, invoice: str) -> None:
-        """Mark an invoice as paid, and the subscription as active if it was the invoice's payment that was missing."""
+        """Mark an invoice as paid, and the subscription as active unless another of its invoices is open."""
         self._change_invoice(invoice, status=InvoiceStatus.PAID, amount_due=0, has_failed=False, paid_at=self.now)
-        subscription = state.subscription
-        if subscription is not None and subscription.latest_invoice == invoice:
-            state.subscription, state.failed_at = replace(subscription, status=SubscriptionStatus.ACTIVE), None
+        state.attempts.pop(invoice, None)
+        is_open = any(self._get_invoice(one).status is InvoiceStatus.OPEN for one in state.own_invoices)
+        if state.subscription is not None and invoice in state.own_invoices and not is_open:
+            state.subscription = replace(state.subscription, status=SubscriptionStatus.ACTIVE)
 
     def _prorate_change(self, subscription: Subscription, plan: PricedPlan, since: datetime) -> list[InvoiceLine]:
         period = Period(subscription.current_period_start, subscription.current_period_end)
@@ -333,49 +343,65 @@ class MemoryPayments(Payments):
             InvoiceLine(plan.name, prorate(plan.monthly, since, period), rest, is_proration=True),
         ]
 
+    def _end(self, state: _Customer) -> None:
+        state.subscription = state.plan = state.next_plan = None
+        state.attempts.clear()
+        state.own_invoices.clear()
+
     def _find_due(self, customer: _Customer) -> datetime | None:
         """Return the time of the next change of the customer's subscription."""
+        times = [attempts[0] for attempts in customer.attempts.values()]
         subscription = customer.subscription
-        if subscription is None:
-            return None
-        if subscription.status is SubscriptionStatus.INCOMPLETE:
-            return subscription.current_period_start + INCOMPLETE_PERIOD
-        ends = [subscription.current_period_end]
-        if customer.failed_at is not None:
-            ends.append(customer.failed_at + RETRY_PERIOD)
-        return min(ends)
+        if subscription is not None and subscription.status is SubscriptionStatus.INCOMPLETE:
+            times.append(subscription.current_period_start + INCOMPLETE_PERIOD)
+        elif subscription is not None:
+            times.append(subscription.current_period_end)
+        return min(times, default=None)
 
     def _process_due(self, customer: _Customer) -> None:
         subscription = customer.subscription
-        assert subscription is not None
-        assert customer.anchor is not None
-        has_ended = subscription.status is SubscriptionStatus.INCOMPLETE or (
-            subscription.cancel_at_period_end or self.now < subscription.current_period_end
-        )
-        if has_ended:
-            if subscription.status is SubscriptionStatus.INCOMPLETE and subscription.latest_invoice is not None:
+        if subscription is not None and subscription.status is SubscriptionStatus.INCOMPLETE:
+            if subscription.latest_invoice is not None:
                 self._change_invoice(subscription.latest_invoice, status=InvoiceStatus.VOID, amount_due=0)
-            customer.subscription = customer.plan = customer.next_plan = customer.failed_at = None
+            self._end(customer)
+        elif subscription is not None and subscription.current_period_end <= self.now:
+            self._renew(customer, subscription)
+        else:
+            self._attempt(customer, next(one for one, times in customer.attempts.items() if times[0] <= self.now))
+
+    def _renew(self, customer: _Customer, subscription: Subscription) -> None:
+        """Begin the next period with a draft of its invoice, or end a cancelled subscription."""
+        if subscription.cancel_at_period_end:
+            self._end(customer)
             return
-        if customer.next_plan is not None:
-            customer.plan, customer.next_plan = customer.next_plan, None
-        plan = customer.plan
+        plan, customer.next_plan = customer.next_plan or customer.plan, None
         assert plan is not None
-        months = round((subscription.current_period_end - customer.anchor).days / 30.4375)
+        assert customer.anchor is not None
+        customer.plan = plan
+        start = subscription.current_period_end
+        months = (start.year - customer.anchor.year) * 12 + start.month - customer.anchor.month
         customer.subscription = replace(
             subscription,
             plan=plan.code,
             monthly=plan.monthly,
             scheduled_change=None,
-            current_period_start=subscription.current_period_end,
+            current_period_start=start,
             current_period_end=add_months(customer.anchor, months + 1),
         )
-        self._invoice_period(customer)
-        latest = customer.subscription.latest_invoice if customer.subscription else None
-        if (
-            latest is not None
-            and self._get_invoice(latest).status is InvoiceStatus.OPEN
-            and not self._charge(customer, latest)
-        ):
+        invoice = self._invoice_period(customer)
+        if self._get_invoice(invoice).status is InvoiceStatus.OPEN:
+            self._change_invoice(invoice, status=InvoiceStatus.DRAFT)
+            customer.attempts[invoice] = [self.now + DRAFT_PERIOD]
+
+    def _attempt(self, customer: _Customer, invoice: str) -> None:
+        """Charge the card for the invoice of a renewal; after the last failure, end the subscription."""
+        is_first = self._get_invoice(invoice).status is InvoiceStatus.DRAFT
+        self._change_invoice(invoice, status=InvoiceStatus.OPEN)
+        if self._charge(customer, invoice):
+            return
+        times = [self.now + delay for delay in RETRIES] if is_first else customer.attempts[invoice][1:]
+        if times and customer.subscription is not None:
+            customer.attempts[invoice] = times
             customer.subscription = replace(customer.subscription, status=SubscriptionStatus.PAST_DUE)
-            customer.failed_at = customer.failed_at or self.now
+        else:
+            self._end(customer)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -229,7 +229,9 @@ class StripePayments(Payments):
         )
 
     async def _preview_items(self, subscription: Subscription, item: Json, proration: Json) -> dict[str, Any]:
-        details = {"items": [item], "cancel_at_period_end": False, **proration}
+        details: dict[str, Any] = {"items": [item], **proration}
+        if subscription.cancel_at_period_end:
+            details["cancel_at_period_end"] = False
         preview = await self._api.invoices.create_preview_async(
             {"subscription": subscription.id, "subscription_details": details}
         )
@@ -267,7 +269,7 @@ class StripePayments(Payments):
     async def change_plan(
         self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime, key: str
     ) -> None:
-        await self.cancel_scheduled_change(subscription)
+        changes: dict[str, Any] = {"cancel_at_period_end": False} if subscription.cancel_at_period_end else {}
         async with _translating_errors():
             await self._api.subscriptions.update_async(
                 subscription.id,
@@ -276,10 +278,11 @@ class StripePayments(Payments):
                     "proration_behavior": "always_invoice",
                     "proration_date": int(prorated_from.timestamp()),
                     "payment_behavior": "error_if_incomplete",
-                    "cancel_at_period_end": False,
+                    **changes,
                 },
                 {"idempotency_key": key},
             )
+        await self.cancel_scheduled_change(subscription)
 
     async def schedule_change(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
         if subscription.cancel_at_period_end:
@@ -356,7 +359,10 @@ class StripePayments(Payments):
             if invoice["status"] == "draft":
                 await self._add_items(customer, invoice["id"], new)
                 await self._api.invoices.finalize_invoice_async(invoice["id"], {"auto_advance": new.is_charged})
-            return str(invoice["id"])
+        if new.is_charged:
+            with suppress(PaymentDeclined):  # Stripe charges the card again later
+                await self.pay_invoice(invoice["id"])
+        return str(invoice["id"])
 
     async def _add_items(self, customer: str, invoice: str, new: NewInvoice) -> None:
         """Add the lines to a draft that may contain some of them already, after a process died."""
