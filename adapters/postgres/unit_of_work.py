@@ -16,6 +16,7 @@ from adapters.postgres.brand import (
     PostgresVendorProfileStore,
 )
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
+from adapters.postgres.credits import CREDIT_SETTINGS, PostgresCreditStore
 from adapters.postgres.demand import PostgresDemandStore, PostgresVendorStatsStore
 from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
@@ -135,6 +136,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     PUBLICATION_RUNS,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
+    CREDIT_SETTINGS,
     CLAIMS,
 )
 _TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
@@ -153,6 +155,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresJobStore,
     PostgresAuditLog,
     PostgresUsageMeters,
+    PostgresCreditStore,
     PostgresIdempotencyStore,
     PostgresRequestLogStore,
     PostgresExportStore,

@@ -1,0 +1,1 @@
+"""Use cases of credit: the ledger, its settings, and the rates of models."""
