@@ -46,6 +46,7 @@ REFERENCE_TABLES = (
     "sso_subjects",
     "agreements",
     "demand_queries",
+    "credit_rates",
     "vendor_profiles",
     "vendor_profile_terms",
     "vendor_words",

@@ -2,11 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 
-from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import create_row_reader
 from adapters.postgres.session import encode_rows, encode_texts
 from adapters.postgres.stores import (
@@ -131,25 +129,14 @@ class PostgresDemandUpkeep(CoordinatorStore, DemandUpkeep):
         await self._run_as_owner("add_query_cells", livemode=livemode, day=day, rows=_encode_cells(cells))
 
     async def remove_signals(self, day: DemandDay) -> None:
-        await self._delete("list_orgs_of_day", "remove_signals", **_build_day_params(day))
+        await self._delete_by_org("list_orgs_of_day", "remove_signals", **_build_day_params(day))
 
     async def delete_expired(self, now: datetime) -> None:
-        await self._delete("list_orgs_with_old_ids", "delete_ids", before=now)
+        await self._delete_by_org("list_orgs_with_old_ids", "delete_ids", before=now)
         before = (now - retention.DEMAND_CELLS).date()
-        await self._delete("list_orgs_with_old_cells", "delete_cells", before=before)
+        await self._delete_by_org("list_orgs_with_old_cells", "delete_cells", before=before)
         await self._run_as_owner("delete_query_cells", before=before)
 
     async def _run_as_owner(self, statement: str, **values: Any) -> None:
         async with self._begin_as_owner() as connection:
             await connection.run(SQL[statement], values)
-
-    async def _delete(self, list_statement: str, statement: str, **values: Any) -> None:
-        """Delete rows on each node; the first statement returns the organisations that have such rows."""
-        await self._pool.scatter_best_effort(partial(_delete_rows, SQL[list_statement], SQL[statement], values))
-
-
-async def _delete_rows(
-    list_statement: Any, statement: Any, values: Mapping[str, Any], connection: PooledConnection
-) -> None:
-    orgs = [org for (org,) in await connection.fetch_rows(connection.expand_shards(list_statement), values)]
-    await connection.run(statement, {"orgs": orgs, **values})

@@ -343,6 +343,16 @@ class CoordinatorStore(NamedStatementStore):
         """Execute an SQL statement on all reachable nodes; return the earliest of their times, or None."""
         return min((time for (time,) in await self._gather(statement) if time is not None), default=None)
 
+    async def _delete_by_org(self, list_statement: str, statement: str, **values: Any) -> None:
+        """Delete rows on each reachable node; the first statement returns the organisations that have such rows."""
+
+        async def delete(connection: PooledConnection) -> None:
+            listing = connection.expand_shards(self._sql[list_statement])
+            orgs = [org for (org,) in await connection.fetch_rows(listing, values)]
+            await connection.run(self._sql[statement], {"orgs": orgs, **values})
+
+        await self._pool.scatter_best_effort(delete)
+
 
 class ReferenceTableReader(CoordinatorStore):
     """Store of data of all tenants in reference tables, whose statements are executed on any reachable node."""

@@ -17,6 +17,7 @@ from adapters.postgres.brand import (
     PostgresVendorProfileStore,
 )
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
+from adapters.postgres.credits import CREDIT_SETTINGS, PostgresCreditStore
 from adapters.postgres.demand import PostgresDemandStore, PostgresVendorStatsStore
 from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
@@ -136,6 +137,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     PUBLICATION_RUNS,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
+    CREDIT_SETTINGS,
     CLAIMS,
     ACCOUNTS,
     INVOICES,
@@ -158,6 +160,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresJobStore,
     PostgresAuditLog,
     PostgresUsageMeters,
+    PostgresCreditStore,
     PostgresIdempotencyStore,
     PostgresRequestLogStore,
     PostgresExportStore,

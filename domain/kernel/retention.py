@@ -36,6 +36,8 @@ SIGNAL_IDS = timedelta(hours=24)
 """IDs of signals of demand, by which repeated signals are recognised."""
 DEMAND_CELLS = timedelta(days=100)
 """Released cells of demand, from their day; the longest period of the statistics is 90 days."""
+CREDIT_RESERVATIONS = timedelta(days=7)
+"""Ended reservations of credit, by which repeated calls are recognised, from their expiry."""
 
 SESSIONS = timedelta(days=30)
 """Sessions, one-time links and invitations, from their end."""

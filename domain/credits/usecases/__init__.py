@@ -1,1 +1,1 @@
-"""Prepaid credit."""
+"""Use cases of credit: the ledger, its settings, and the rates of models."""

@@ -1,0 +1,188 @@
+"""Credit: lots, entries, balance, settings and rates. Amounts are integers in millionths of a US dollar."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, TypedDict
+
+from domain.audit.model import AuditedFields
+from domain.kernel.resource import VERSION, changeable, optional
+from domain.kernel.schema import boolean, integer, nullable, timestamp
+
+MICROS_PER_CREDIT = 10_000
+"""Millionths of a dollar per credit."""
+MAX_MICROS = 10**15
+"""Maximum of an amount in millionths of a dollar."""
+CREDIT_SETTINGS_ID = "credits"
+"""ID of the only row of settings of a tenant."""
+
+
+class EntryKind(StrEnum):
+    """Kind of a credit entry."""
+
+    PURCHASE = "purchase"
+    SPEND = "spend"
+    RELEASE = "release"
+    REFUND = "refund"
+    EXPIRY = "expiry"
+    ADJUSTMENT = "adjustment"
+
+
+@dataclass(frozen=True, slots=True)
+class CreditEntry:
+    """Entry of the ledger; the sum of all entries is the available credit.
+
+    Attributes:
+        number: Number of the entry in the tenant's ledger, from 1.
+        amount_micros: Change of the available credit.
+        balance_micros: Available credit after the change.
+        lot: ID of the changed lot.
+        reference: ID of the purchase, audit entry or use of a language model that caused the change.
+    """
+
+    number: int
+    id: str
+    kind: EntryKind
+    amount_micros: int
+    balance_micros: int
+    lot: str
+    reference: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CreditLot:
+    """Credit with one expiry date."""
+
+    id: str
+    remaining_micros: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditSettings:
+    """Settings of a tenant's credit.
+
+    Attributes:
+        monthly_budget_micros: Maximum that is spent in a month (UTC), or None.
+        top_up_credits: Credits that are bought when credit is low, or None.
+    """
+
+    id: str = CREDIT_SETTINGS_ID
+    low_balance_micros: Annotated[
+        int,
+        changeable(
+            integer(
+                1_000_000,
+                minimum=0,
+                maximum=MAX_MICROS,
+                description="Amount in millionths of a US dollar below which credit is low.",
+            )
+        ),
+    ] = 1_000_000
+    auto_spend: Annotated[
+        bool, changeable(boolean(False, "Whether credit is spent when the included daily budget is used up."))
+    ] = False
+    monthly_budget_micros: Annotated[
+        int | None,
+        optional(
+            changeable(
+                integer(
+                    50_000_000,
+                    minimum=0,
+                    maximum=MAX_MICROS,
+                    description="Maximum that is spent in a month (UTC) in millionths of a US dollar; omitted if unlimited.",
+                ),
+                nullable(integer(50_000_000, minimum=0, maximum=MAX_MICROS, description="Null removes the limit.")),
+            )
+        ),
+    ] = None
+    top_up_credits: Annotated[
+        int | None,
+        optional(
+            changeable(
+                integer(
+                    1_000,
+                    minimum=1,
+                    maximum=1_000_000,
+                    description="Number of credits that are bought when credit is low; omitted if none.",
+                ),
+                nullable(integer(1_000, minimum=1, maximum=1_000_000, description="Null disables the purchases.")),
+            )
+        ),
+    ] = None
+    version: Annotated[int, VERSION] = 1
+    created_at: Annotated[datetime | None, optional(timestamp())] = None
+    updated_at: Annotated[datetime | None, optional(timestamp())] = None
+
+
+class CreditSettingsChange(TypedDict, total=False):
+    """Changes of credit settings; omitted fields stay unchanged."""
+
+    low_balance_micros: int
+    auto_spend: bool
+    monthly_budget_micros: int | None
+    top_up_credits: int | None
+
+
+AUDITED_CREDIT_SETTINGS = AuditedFields.from_resource(CreditSettings, "credit_settings")
+
+
+@dataclass(frozen=True, slots=True)
+class CreditBalance:
+    """Credit of a tenant.
+
+    Attributes:
+        lots: Lots with remaining credit, the earliest expiry first.
+    """
+
+    available_micros: int
+    reserved_micros: int
+    lots: Sequence[CreditLot]
+    settings: CreditSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CreditAction:
+    """Change of a ledger: an EntryKind that adds or refunds a lot, or `reserve`, `settle`, `release`.
+
+    Attributes:
+        reference: ID of the cause; a repeated action with the same reference has no effect.
+        expires_at: When the lot or the reservation expires.
+        lot: ID of the lot if the action creates one.
+    """
+
+    kind: str
+    reference: str
+    micros: int = 0
+    expires_at: datetime | None = None
+    lot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreditOutcome:
+    """Outcome of actions.
+
+    Attributes:
+        results: For each action: 1 or 0 (whether it took effect or had before), the spent amount of `settle`, or the
+            amount that refunds have removed from the lot.
+        before: Available and reserved credit before the actions.
+        after: Available and reserved credit after the actions.
+        low_balance: Amount below which credit is low, or None for the default.
+    """
+
+    results: Sequence[int]
+    before: int
+    after: int
+    low_balance: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CreditRate:
+    """Price of a model per thousand tokens, in millionths of a dollar."""
+
+    model: str
+    input_micros_per_1k: int
+    output_micros_per_1k: int
+    effective_at: datetime
