@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm import AesGcmVault
 from adapters.api_json.billing import render_purchase
+from adapters.api_json.credits import render_balance, render_lot
 from adapters.api_json.cursors import FeedCursorSigner
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
@@ -238,6 +239,11 @@ async def _read_levels(tx: Tx) -> Mapping[str, int]:
 def create_usage_service() -> UsageService:
     """Create the use cases of usage, which measure sources and stored bytes."""
     return UsageService(_read_levels)
+
+
+def create_credit_ledger() -> CreditLedger:
+    """Create the use cases of credit."""
+    return CreditLedger(render_balance, render_lot)
 
 
 def create_billing_service(

@@ -9,7 +9,6 @@ from adapters.api_json.resource import Body, JsonResource, create_decoder
 from domain.billing.model import (
     CREDIT_CURRENCY,
     MAX_CREDITS,
-    MICROS_PER_CREDIT,
     MIN_CREDITS,
     MONTH,
     ChangePreview,
@@ -27,6 +26,7 @@ from domain.billing.model import (
 )
 from domain.billing.usecases.accounts import AccountView, SubscriptionRequest
 from domain.billing.usecases.purchases import PurchasePreview
+from domain.credits.model import MICROS_PER_CREDIT
 from domain.kernel import schema
 from domain.kernel.json_values import to_json_value
 from domain.kernel.resource import Field, RenderContext, computed

@@ -14,7 +14,14 @@ from adapters.postgres.stores import (
     load_statements,
 )
 from adapters.postgres.table import RowMapping, Table, encode_json
-from domain.billing.model import BillingAccount, CreditPurchase, Invoice, PlanPrice, UsageCharge
+from domain.billing.model import (
+    BillingAccount,
+    CreditPurchase,
+    Invoice,
+    PlanPrice,
+    UsageCharge,
+    build_top_up_key,
+)
 from domain.billing.ports import BillingRegistry, BillingStore, PriceRegistry
 from domain.kernel.tenancy import Tenant
 
@@ -71,6 +78,10 @@ class PostgresBillingRegistry(CoordinatorStore, BillingRegistry):
 
     async def list_unclosed(self, month: date) -> Sequence[tuple[Tenant, date]]:
         return [(Tenant(*row[:2]), row[2]) for row in await self._gather("list_unclosed", month=month)]
+
+    async def list_top_ups(self, day: date) -> Sequence[tuple[Tenant, int]]:
+        rows = await self._gather("list_top_ups", request=build_top_up_key(day))
+        return [(Tenant(*row[:2]), row[2]) for row in rows]
 
     async def list_arrears(self) -> Sequence[tuple[Tenant, BillingAccount]]:
         rows = await self._gather_all("list_arrears")

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, TypedDict
 
 from domain.audit.model import AuditedFields
+from domain.credits.model import MICROS_PER_CREDIT
 from domain.kernel.enums import StoredEnum
 from domain.orgs.model import MeterAllowance
 
@@ -21,8 +22,6 @@ NOTICE_PERIOD = timedelta(days=30)
 """Minimum time between the announcement of a higher price and its start."""
 CREDIT_CURRENCY = "usd"
 """Currency in which credit is sold."""
-MICROS_PER_CREDIT = 10_000
-"""Micro-US-dollars of one credit, which costs one US cent."""
 CREDIT_LIFETIME_MONTHS = 12
 MIN_CREDITS, MAX_CREDITS = 500, 10_000_00
 """Minimum and maximum number of credits of one purchase."""
@@ -461,3 +460,8 @@ def find_proration_time(subscription: Subscription, now: datetime) -> datetime:
     """
     day = datetime.combine(now.date(), datetime.min.time(), now.tzinfo)
     return max(day, subscription.current_period_start)
+
+
+def build_top_up_key(day: date) -> str:
+    """Return the key of the request that buys credit automatically, of which there is at most one a day."""
+    return f"top-up:{day.isoformat()}"

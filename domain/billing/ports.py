@@ -225,6 +225,10 @@ class BillingRegistry(Protocol):
         """Return tenants with recorded plans of months before `month` that have no usage charge, with the months."""
         ...
 
+    async def list_top_ups(self, day: date) -> Sequence[tuple[Tenant, int]]:
+        """Return tenants with low credit and the number of credits to buy, unless this was tried on the day."""
+        ...
+
     async def list_arrears(self) -> Sequence[tuple[Tenant, BillingAccount]]:
         """Return the accounts whose subscription has a failed payment, by the end of the grace period."""
         ...

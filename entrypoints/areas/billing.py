@@ -9,6 +9,7 @@ from domain.billing.model import Confirmation, ConfirmationKind, CreditPurchase,
 from domain.billing.usecases.accounts import BillingService
 from domain.billing.usecases.purchases import PurchaseService, build_purchase, get_purchase
 from domain.billing.usecases.synchronisation import RECONCILIATION_JOB, SYNCHRONISATION_JOB, AccountSynchroniser
+from domain.billing.usecases.top_ups import TopUps
 from domain.billing.usecases.usage_charges import CHARGING_JOB, UsageCharges
 from domain.credits.usecases.ledger import CreditLedger
 from domain.jobs.usecases.lane_processor import Handler
@@ -189,11 +190,12 @@ def _write(id: str, path: str, summary: str, description: str, handler: Any, **o
     return ExternalCall(summary=summary, description=description, handler=handler, **{**attributes, **options})
 
 
-def _create_ticks(synchroniser: AccountSynchroniser, charges: UsageCharges) -> Sequence[Tick]:
+def _create_ticks(synchroniser: AccountSynchroniser, charges: UsageCharges, top_ups: TopUps) -> Sequence[Tick]:
     return [
         Tick("billing reconciliation", 3_600, synchroniser.queue_reconciliations),
         Tick("billing grace periods", 60, synchroniser.end_grace_periods),
         Tick("usage charges", 3_600, charges.close_months),
+        Tick("automatic credit purchases", 600, top_ups.buy_due),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 import stripe
 
 from adapters.api_json.billing import render_purchase
+from adapters.api_json.credits import render_balance, render_lot
 from adapters.memory_payments import MemoryPayments
 from adapters.postgres.billing import PostgresBillingRegistry
 from adapters.stripe_payments import StripePayments
@@ -16,6 +17,7 @@ from domain.billing.ports import Payments
 from domain.billing.usecases.accounts import BillingService, SubscriptionRequest, load_account
 from domain.billing.usecases.purchases import PurchaseService, PurchaseUpdates
 from domain.billing.usecases.synchronisation import AccountSynchroniser
+from domain.billing.usecases.top_ups import TopUps
 from domain.billing.usecases.usage_charges import UsageCharges
 from domain.credits.usecases.ledger import CreditLedger
 from domain.kernel.tenancy import Tenant
@@ -105,11 +107,12 @@ class BillingHarness:
 
     def __post_init__(self) -> None:
         clock, uow, usage = BackendClock(self.backend), self.backend.uow, create_usage_service()
-        updates = PurchaseUpdates(CreditLedger(), render_purchase)
+        updates = PurchaseUpdates(CreditLedger(render_balance, render_lot), render_purchase)
         self.registry = PostgresBillingRegistry(self.backend.pool)
         self.service = BillingService(uow, clock, self.provider.payments, usage, updates.apply)
         self.purchases = PurchaseService(uow, self.service)
         self.synchroniser = AccountSynchroniser(uow, clock, self.registry, self.service)
+        self.top_ups = TopUps(clock, self.registry, self.purchases)
         self.charges = UsageCharges(uow, clock, self.registry, usage, self.service)
         self._keys = 0
 

@@ -42,6 +42,14 @@ WHERE b.month < %(month)s AND NOT EXISTS (
     WHERE c.org = b.org AND c.livemode = b.livemode AND c.id = to_char(b.month, 'YYYY-MM'))
 ORDER BY b.month LIMIT 1000
 
+-- list_top_ups --
+SELECT s.org, s.livemode, s.top_up_credits
+FROM here.credit_settings AS s JOIN here.credit_ledgers AS l ON l.org = s.org AND l.livemode = s.livemode
+WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available < s.low_balance_micros AND NOT EXISTS (
+    SELECT FROM here.credit_purchases AS p
+    WHERE p.org = s.org AND p.livemode = s.livemode AND p.request = %(request)s AND p.status <> 'requires_payment')
+LIMIT 1000
+
 -- list_arrears --
 SELECT org, livemode, {account} FROM here.billing_accounts WHERE grace_ends_at IS NOT NULL ORDER BY grace_ends_at
 

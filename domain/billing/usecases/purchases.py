@@ -9,7 +9,6 @@ from domain.audit.ports import AuditLog
 from domain.billing.model import (
     AUDITED_PURCHASE_FIELDS,
     CREDIT_CURRENCY,
-    MICROS_PER_CREDIT,
     BillingAccount,
     CreditPurchase,
     Invoice,
@@ -23,6 +22,7 @@ from domain.billing.model import (
 )
 from domain.billing.ports import BillingStore, NewInvoice
 from domain.billing.usecases.accounts import BillingService
+from domain.credits.model import MICROS_PER_CREDIT
 from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
 from domain.events.ports import EventLog
