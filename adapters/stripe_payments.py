@@ -366,8 +366,8 @@ class StripePayments(Payments):
 
     async def _add_items(self, customer: str, invoice: str, new: NewInvoice) -> None:
         """Add the lines to a draft that may contain some of them already, after a process died."""
-        present = await self._api.invoice_items.list_async({"invoice": invoice, "limit": PAGE})
-        known = {(item.metadata or {}).get("line") for item in present.data}
+        present = await self._list(self._api.invoice_items.list_async, {"invoice": invoice}, reads_all=True)
+        known = {item["metadata"].get("line") for item in present}
         for number, line in enumerate(new.lines):
             if str(number) in known:
                 continue

@@ -1,5 +1,6 @@
 """Billing accounts on PostgreSQL, with the provider in memory and with Stripe's adapter on the imitated server."""
 
+import contextlib
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -9,13 +10,20 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.billing.model import BillingAccount, Invoice, Subscription, SubscriptionStatus
+from domain.billing.model import BillingAccount, CreditPurchase, Invoice, Subscription, SubscriptionStatus
+from domain.billing.ports import InvalidSignature
 from domain.billing.usecases.accounts import SubscriptionRequest
+from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, DomainError, PaymentDeclined
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from domain.usage.meters import RECORDS, find_month_start, find_next_month
+from domain.usage.ports import UsageMeters
+from domain.usage.usecases.quota import get_monthly_quota
+from entrypoints.factories import create_usage_service
+from tests.stripe_server import InProcessClient
 from tests.support.backend import Backend
-from tests.support.billing import BAD_CARD, GOOD_CARD, PROVIDERS, BillingHarness, StripeProvider
+from tests.support.billing import BAD_CARD, GOOD_CARD, PROVIDERS, BillingHarness, StripeProvider, run_jobs
 from tests.support.builders import CALL
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
@@ -213,3 +221,155 @@ async def test_providers_agree_on_random_histories(backend: Backend, seed: int) 
             sorted((one.status, one.total) for one in await list_invoices(each) if one.total) for each in harnesses
         ]
         assert totals[0] == totals[1], history
+
+
+async def use(billing: BillingHarness, meter: str, amount: int) -> None:
+    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+        await tx[UsageMeters].add_usage(meter, amount, f"run_{billing.create_key()}")
+
+
+async def test_a_month_is_charged_once_beyond_its_quota(billing: BillingHarness) -> None:
+    await billing.store_card()
+    await billing.subscribe("standard")
+    month = find_month_start(billing.backend.now().date())
+    await use(billing, RECORDS, 400_000)
+    await billing.advance(timedelta(days=1))
+    await use(billing, RECORDS, 102_001)
+    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
+        assert await get_monthly_quota(tx, RECORDS) is None
+        series = await create_usage_service().get_series(tx, RECORDS, month, None)
+    await billing.advance(timedelta(days=40))
+    for _ in range(2):
+        unclosed = [
+            one for one in await billing.registry.list_unclosed(find_next_month(month)) if one[0] == billing.tenant
+        ]
+        for _, open_month in unclosed:
+            async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+                charge = await billing.charges.close_month(tx, open_month)
+                assert await billing.charges.close_month(tx, open_month) == charge
+        await run_jobs(billing)
+    assert charge.total == 3 * 10
+    [line] = charge.lines
+    assert (line.meter, line.quantity) == (RECORDS, sum(one.amount for one in series.days[RECORDS]) - 500_000)
+    [invoice] = [one for one in await list_invoices(billing) if one.cause == f"usage-{charge.id}"]
+    assert (invoice.total, invoice.status) == (30, "paid")
+    assert [(one.meter, one.quantity, one.amount) for one in invoice.lines] == [(RECORDS, 2_001, 30)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_notifications_may_be_repeated_lost_and_out_of_order(backend: Backend, seed: int) -> None:
+    billing = await create_harness(backend, "stripe")
+    provider = billing.provider
+    assert isinstance(provider, StripeProvider)
+    await billing.store_card()
+    await billing.subscribe("standard")
+    rng = random.Random(seed)
+    received: list[tuple[bytes, dict[str, str]]] = []
+    for _ in range(6):
+        customer = (await billing.read()).customer or ""
+        await provider.store_card(customer, rng.choice([GOOD_CARD, BAD_CARD]))
+        await backend.pass_time(timedelta(days=rng.randrange(3, 12)))
+        provider.advance(backend.now())
+        provider.server.deliver(
+            lambda body, headers: received.append((body, headers)), order="shuffled", duplicates=0.4, drop=0.2, rng=rng
+        )
+        for body, headers in received:
+            await billing.synchroniser.receive(body, headers["Stripe-Signature"])
+        received.clear()
+        await run_jobs(billing)
+        state = await billing.service.require_payments(billing.tenant).fetch_account(customer)
+        account = await billing.read()
+        assert (account.subscription, account.card) == (state.subscription, state.card)
+    with pytest.raises(InvalidSignature):
+        await billing.synchroniser.receive(b"{}", "t=1,v1=00")
+    # all notifications of a period are lost
+    await provider.store_card(customer, GOOD_CARD)
+    await billing.service.require_payments(billing.tenant).fetch_account(customer)
+    await backend.pass_time(timedelta(days=35))
+    provider.advance(backend.now())
+    assert billing.tenant in await billing.registry.list_accounts(backend.now() - timedelta(hours=20))
+    await billing.synchroniser.queue_reconciliations()
+    await run_jobs(billing)
+    state = await billing.service.require_payments(billing.tenant).fetch_account(customer)
+    assert (await billing.read()).subscription == state.subscription
+
+
+class Killed(BaseException):
+    """The process was killed."""
+
+
+class KillableClient(InProcessClient):
+    """Transport that kills the process before or after a request."""
+
+    left = 10**9
+
+    async def request_async(self, *args: Any, **more: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+        answer = await super().request_async(*args, **more)
+        self.left -= 1
+        if self.left <= 0:
+            raise Killed
+        return answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["subscribe", "upgrade", "downgrade", "buy"])
+async def test_a_killed_request_can_be_repeated(backend: Backend, action: str) -> None:
+    """Kill the process before and after each request to the provider, and repeat the operation with the same key."""
+    for kill_at in range(1, 200):
+        billing = await create_harness(backend, "stripe")
+        provider = billing.provider
+        assert isinstance(provider, StripeProvider)
+        await billing.store_card()
+        if action in ("upgrade", "downgrade"):
+            await billing.subscribe("standard" if action == "upgrade" else "high")
+        key, charged = billing.create_key(), len(provider.server.state.select("charge"))
+        client = KillableClient(provider.server)
+
+        async def act(billing: BillingHarness, key: str = key) -> None:
+            if action == "buy":
+                await billing.purchases.buy(billing.tenant, CALL, 700, key)
+            else:
+                await billing.subscribe({"upgrade": "high", "downgrade": "standard"}.get(action, "standard"), key)
+
+        client.left = kill_at
+        killed = BillingHarness(backend, StripeProvider.attach(provider.server, client), billing.tenant)
+        try:
+            await act(killed)
+        except Killed:
+            # the lease of the killed request ends
+            await backend.pass_time(timedelta(minutes=3))
+            provider.advance(backend.now())
+            with contextlib.suppress(Conflict):  # the change took effect before
+                await act(billing)
+        else:
+            assert kill_at > 10
+            return
+        account = await billing.read()
+        if action == "buy":
+            [purchase] = provider.server.state.select("invoice", status="open")
+            assert purchase["total"] == 700
+            continue
+        assert account.subscription is not None
+        assert account.subscription.status is SubscriptionStatus.ACTIVE
+        if action == "downgrade":
+            assert account.subscription.scheduled_change is not None
+        else:
+            assert account.subscription.plan == ("high" if action == "upgrade" else "standard")
+            assert len(provider.server.state.select("charge")) == charged + 1
+        provider.server.assert_valid()
+    raise AssertionError("the operation never completed")
+
+
+async def test_credit_is_bought_automatically_once_a_day(billing: BillingHarness) -> None:
+    await billing.store_card()
+    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+        await CreditSettingsService().update(tx, "credits", {"top_up_credits": 600})
+        await billing.ledger.process_expiry(tx)
+    for _ in range(2):
+        await billing.top_ups.buy_due()
+    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
+        [purchase] = (await tx.store(CreditPurchase).page(PageRequest(10))).items
+    assert (purchase.kind, purchase.status, purchase.credits) == ("automatic", "succeeded", 600)

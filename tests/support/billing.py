@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, Self
 
 import stripe
 
@@ -16,10 +16,16 @@ from domain.billing.model import BillingAccount, Card
 from domain.billing.ports import Payments
 from domain.billing.usecases.accounts import BillingService, SubscriptionRequest, load_account
 from domain.billing.usecases.purchases import PurchaseService, PurchaseUpdates
-from domain.billing.usecases.synchronisation import AccountSynchroniser
+from domain.billing.usecases.synchronisation import (
+    BILLING_LANE,
+    RECONCILIATION_JOB,
+    SYNCHRONISATION_JOB,
+    AccountSynchroniser,
+)
 from domain.billing.usecases.top_ups import TopUps
-from domain.billing.usecases.usage_charges import UsageCharges
+from domain.billing.usecases.usage_charges import CHARGING_JOB, UsageCharges
 from domain.credits.usecases.ledger import CreditLedger
+from domain.jobs.model import build_lane_name
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from entrypoints.factories import create_usage_service
@@ -54,12 +60,19 @@ class StripeProvider:
 
     def __init__(self, now: datetime) -> None:
         self.server = StripeServer(start=int(now.timestamp()))
+        self._connect(InProcessClient(self.server))
+
+    @classmethod
+    def attach(cls, server: StripeServer, client: InProcessClient) -> Self:
+        """Return the adapter on an existing server, with another transport."""
+        provider = cls.__new__(cls)
+        provider.server = server
+        provider._connect(client)
+        return provider
+
+    def _connect(self, client: InProcessClient) -> None:
         self.payments: Payments = StripePayments(
-            self.server.key,
-            "pk_test",
-            self.server.webhook_secret,
-            url="http://stripe.test",
-            http_client=InProcessClient(self.server),
+            self.server.key, "pk_test", self.server.webhook_secret, url="http://stripe.test", http_client=client
         )
         self.client = stripe.StripeClient(self.server.key, http_client=InProcessClient(self.server)).v1
 
@@ -107,7 +120,8 @@ class BillingHarness:
 
     def __post_init__(self) -> None:
         clock, uow, usage = BackendClock(self.backend), self.backend.uow, create_usage_service()
-        updates = PurchaseUpdates(CreditLedger(render_balance, render_lot), render_purchase)
+        self.ledger = CreditLedger(render_balance, render_lot)
+        updates = PurchaseUpdates(self.ledger, render_purchase)
         self.registry = PostgresBillingRegistry(self.backend.pool)
         self.service = BillingService(uow, clock, self.provider.payments, usage, updates.apply)
         self.purchases = PurchaseService(uow, self.service)
@@ -159,3 +173,18 @@ PROVIDERS: dict[str, Callable[[datetime], StripeProvider | MemoryProvider]] = {
     "memory": MemoryProvider,
     "stripe": StripeProvider,
 }
+
+
+async def run_jobs(billing: BillingHarness) -> int:
+    """Execute the due jobs of the organisation's billing; return their number."""
+    handlers = {
+        SYNCHRONISATION_JOB: billing.synchroniser.synchronise,
+        RECONCILIATION_JOB: billing.synchroniser.reconcile,
+        CHARGING_JOB: billing.charges.create_usage_invoice,
+    }
+    count = 0
+    lane = build_lane_name(billing.tenant.org, BILLING_LANE)
+    while jobs := await billing.backend.dispatch.claim(lane, 1, timedelta(minutes=1)):
+        await handlers[jobs[0].kind](jobs[0])
+        count += 1
+    return count
