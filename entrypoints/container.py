@@ -24,6 +24,7 @@ from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import PluggyConnectors, load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
 from adapters.postgres.brand import PostgresBrandRegistry
+from adapters.postgres.credits import PostgresCreditRateRegistry, PostgresCreditUpkeep
 from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
@@ -70,6 +71,7 @@ from domain.agreements.usecases.publication import AgreementPublisher
 from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.credits.ports import CreditRateRegistry, CreditUpkeep
 from domain.demand.ports import DemandUpkeep
 from domain.exports.ports import ExportUpkeep
 from domain.ingestion.ports import FeedReaderFactory
@@ -146,6 +148,8 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         Codec: JsonCodec,
         BrandRegistry: PostgresBrandRegistry,
         CredentialLookup: PostgresCredentials,
+        CreditRateRegistry: PostgresCreditRateRegistry,
+        CreditUpkeep: PostgresCreditUpkeep,
         DeliveryStore: PostgresDeliveryStore,
         DeliveryDatabases: partial(PostgresDeliveryNodes, shards=SHARD_COUNT),
         JobDispatcher: PostgresDispatch,

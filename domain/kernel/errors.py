@@ -151,6 +151,12 @@ class ModelUnpriced(DomainError):
     code = "model_unpriced"
 
 
+class PriceNoticeTooShort(DomainError):
+    """A higher price must be announced at least 30 days before it applies. Choose a later date."""
+
+    code = "price_notice_too_short"
+
+
 class UndoUnavailable(DomainError):
     """The change of this audit entry cannot be undone."""
 
