@@ -78,6 +78,9 @@ CREATE INDEX credit_reservations_open ON credit_reservations (org, livemode, exp
 CREATE INDEX credit_reservations_expiry ON credit_reservations (expires_at);
 SELECT protect_tenant_table('credit_reservations');
 
+-- Whether the request was paid with credit instead of the daily budget.
+ALTER TABLE model_uses ADD COLUMN prepaid boolean NOT NULL DEFAULT false;
+
 CREATE TABLE credit_rates (
     model text COLLATE "C" NOT NULL,
     input_micros_per_1k bigint NOT NULL,

@@ -24,9 +24,10 @@ def select_rates(stored: Sequence[CreditRate], prices: TokenPrices, now: datetim
         prices: The configured prices, rounded up, which apply to models without a stored rate.
         now: The time.
     """
-    long_ago = datetime.min.replace(tzinfo=UTC)
+    always = datetime.min.replace(tzinfo=UTC)
     current = {
-        model: CreditRate(model, *(-(-price // 1000) for price in pair), long_ago) for model, pair in prices.items()
+        model: CreditRate(model, -(-input_price // 1000), -(-output_price // 1000), always)
+        for model, (input_price, output_price) in prices.items()
     }
     current |= {rate.model: rate for rate in stored if rate.effective_at <= now}
     return CreditRates(
