@@ -25,6 +25,7 @@ from adapters.pluggy.host import PluggyConnectors, load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
 from adapters.postgres.billing import PostgresBillingRegistry, PostgresPriceRegistry
 from adapters.postgres.brand import PostgresBrandRegistry
+from adapters.postgres.credits import PostgresCreditRateRegistry, PostgresCreditUpkeep
 from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
@@ -72,6 +73,7 @@ from domain.billing.ports import BillingRegistry, PriceRegistry
 from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.credits.ports import CreditRateRegistry, CreditUpkeep
 from domain.demand.ports import DemandUpkeep
 from domain.exports.ports import ExportUpkeep
 from domain.ingestion.ports import FeedReaderFactory
@@ -150,6 +152,8 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         PriceRegistry: PostgresPriceRegistry,
         BrandRegistry: PostgresBrandRegistry,
         CredentialLookup: PostgresCredentials,
+        CreditRateRegistry: PostgresCreditRateRegistry,
+        CreditUpkeep: PostgresCreditUpkeep,
         DeliveryStore: PostgresDeliveryStore,
         DeliveryDatabases: partial(PostgresDeliveryNodes, shards=SHARD_COUNT),
         JobDispatcher: PostgresDispatch,

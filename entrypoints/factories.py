@@ -241,9 +241,9 @@ def create_usage_service() -> UsageService:
     return UsageService(_read_levels)
 
 
-def create_credit_ledger() -> CreditLedger:
-    """Create the use cases of credit."""
-    return CreditLedger(render_balance, render_lot)
+def create_credit_ledger(settings: Settings) -> CreditLedger:
+    """Create the use cases of credit, with the configured prices of models as rates."""
+    return CreditLedger(render_balance, render_lot, settings.provider.prices if settings.provider is not None else {})
 
 
 def create_billing_service(

@@ -1,12 +1,19 @@
 """JSON of credit: balance, entries, rates and settings."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from adapters.api_json.resource import JsonResource, create_nested_field, create_nested_list_field
-from domain.credits.model import CreditBalance, CreditEntry, CreditLot, CreditRate, CreditSettings, EntryKind
+from domain.credits.model import (
+    CreditBalance,
+    CreditEntry,
+    CreditLot,
+    CreditRate,
+    CreditRates,
+    CreditSettings,
+    EntryKind,
+)
 from domain.kernel.resource import RenderContext, computed
 from domain.kernel.schema import enum, id_schema, integer, response_object, text, timestamp, with_title
 from domain.kernel.tenancy import Tenant
@@ -71,14 +78,6 @@ CREDIT_ENTRY = JsonResource[CreditEntry](
     path="/v1/billing/credits/entries/{id}",
     description="One change of the available credit. `spend` is posted when credit is reserved, `release` when less was used.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CreditRates:
-    """Rates that apply, and announced ones."""
-
-    models: Sequence[CreditRate]
-    announced: Sequence[CreditRate]
 
 
 _RATE_FIELDS: Final[Mapping[str, Any]] = {

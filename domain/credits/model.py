@@ -186,3 +186,11 @@ class CreditRate:
     input_micros_per_1k: int
     output_micros_per_1k: int
     effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CreditRates:
+    """Rates that apply, by model, and announced ones, by model and time."""
+
+    models: Sequence[CreditRate]
+    announced: Sequence[CreditRate]

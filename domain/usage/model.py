@@ -12,6 +12,7 @@ class ModelUse:
         task: Purpose of the call.
         subject: ID of the object concerned.
         cost_micros: Cost in millionths of a US dollar.
+        prepaid: Whether the cost is paid with credit, and not with a budget.
     """
 
     id: str
@@ -22,3 +23,4 @@ class ModelUse:
     output_tokens: int
     cost_micros: int
     created_at: datetime
+    prepaid: bool = False

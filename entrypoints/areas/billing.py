@@ -15,7 +15,9 @@ from domain.credits.usecases.ledger import CreditLedger
 from domain.jobs.usecases.lane_processor import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.paging import Page
-from entrypoints.operations.collection import Collection
+from entrypoints.areas.credits import OPERATIONS as CREDIT_OPERATIONS
+from entrypoints.areas.credits import create_credit_ticks
+from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, ExternalCall, Read, ReadContext, Reply, WriteContext
 from ports.unit_of_work import UnitOfWork
 
@@ -171,7 +173,6 @@ async def read_purchase(context: BillingReadContext) -> Reply:
     return context.build_resource_reply(wire.PURCHASE, await get_purchase(context.tx, context.ids["purchase"]))
 
 
-ACCOUNT: Final = Collection("billing", wire.ACCOUNT, "billing")
 _NO_UNDO: Final = "The payment provider has received the change. Make the opposite change instead."
 
 
@@ -190,8 +191,11 @@ def _write(id: str, path: str, summary: str, description: str, handler: Any, **o
     return ExternalCall(summary=summary, description=description, handler=handler, **{**attributes, **options})
 
 
-def _create_ticks(synchroniser: AccountSynchroniser, charges: UsageCharges, top_ups: TopUps) -> Sequence[Tick]:
+def _create_ticks(
+    synchroniser: AccountSynchroniser, charges: UsageCharges, top_ups: TopUps, dependencies: Dependencies
+) -> Sequence[Tick]:
     return [
+        *dependencies.call(create_credit_ticks),
         Tick("billing reconciliation", 3_600, synchroniser.queue_reconciliations),
         Tick("billing grace periods", 60, synchroniser.end_grace_periods),
         Tick("usage charges", 3_600, charges.close_months),
@@ -212,6 +216,7 @@ def _create_charging_handler(charges: UsageCharges) -> Handler:
 
 
 OPERATIONS: Final = (
+    *CREDIT_OPERATIONS,
     Read(
         id="billing.read",
         path="/v1/billing",

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from domain.credits.model import CREDIT_SETTINGS_ID
+from domain.credits.usecases.ledger import RESERVATION_TIMEOUT, CreditSettingsService
 from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import LEASE, LaneProcessor
@@ -20,6 +22,7 @@ from domain.matching.model import JUDGE_SETTINGS_ID, JudgeSettings, MatchPair
 from domain.matching.ports import PairStore
 from domain.matching.usecases.judge import JudgeJob
 from domain.usage.model import ModelUse
+from entrypoints.areas.credits import create_credit_ledger
 from ports.language_models import (
     ModelAccessRefused,
     ModelOutput,
@@ -35,6 +38,7 @@ from tests.support.judge_fakes import FakeDecisions, FakeItems, build_item, buil
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
 CALL = builders.CALL
+LEDGER = create_credit_ledger()
 USAGE = ModelUsage("small-1", 1200, 90, 480)
 MAX_USAGE = ModelUsage("small-1", 4000, 4000, 9_000)
 Reply = Callable[[ModelPrompt], Any]
@@ -115,7 +119,7 @@ class JudgeHarness:
 
     async def run_job(self) -> None:
         """Run the due jobs of the lane."""
-        handler = JudgeJob(self.backend.uow, self.models, self.decisions, self.items, self.patience)
+        handler = JudgeJob(self.backend.uow, self.models, self.decisions, LEDGER, self.items, self.patience)
         drain = LaneProcessor(self.backend.dispatch, {JUDGING_JOB: handler}, lease=LEASE)
         async with asyncio.timeout(30):
             await drain.process_lane(build_lane_name(self.tenant.org, JUDGING_LANE))
@@ -449,6 +453,74 @@ async def test_a_missing_answer_counts_as_its_maximum_cost(harness: JudgeHarness
     )
 
 
+async def _add_credit(harness: JudgeHarness, micros: int, **settings: Any) -> None:
+    async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
+        await CreditSettingsService().update(tx, CREDIT_SETTINGS_ID, {"auto_spend": True, **settings})
+        await LEDGER.add_lot(tx, "purchase", micros, "crp_1", tx.now + timedelta(days=365))
+
+
+async def _read_credit(harness: JudgeHarness) -> tuple[int, int]:
+    async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
+        balance = await LEDGER.get_balance(tx)
+    return balance.available_micros, balance.reserved_micros
+
+
+async def test_credit_pays_when_the_daily_budget_is_used_up(harness: JudgeHarness) -> None:
+    await harness.change_settings(daily_budget_micros=9_000)
+    await _add_credit(harness, 9_000 + 480)
+    for number in range(1, 6):
+        await harness.add_pair(number)
+    await harness.run_job()
+    assert harness.prompt_count == 3, "one paid by the budget, two with credit; the rest covers no request"
+    assert await _read_credit(harness) == (9_000 + 480 - 2 * 480, 0)
+    assert await harness.find_next_due() is not None
+    await harness.backend.pass_time(timedelta(days=1))
+    await harness.run_job()
+    assert harness.prompt_count == 4, "the budget of the next day is not reduced by requests paid with credit"
+
+
+async def test_credit_pays_without_a_budget(harness: JudgeHarness) -> None:
+    await harness.change_settings(daily_budget_micros=0)
+    await _add_credit(harness, 20_000, auto_spend=False)
+    await harness.add_pair()
+    await harness.run_job()
+    assert harness.prompt_count == 0 and await _read_credit(harness) == (20_000, 0)
+    async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
+        await CreditSettingsService().update(tx, CREDIT_SETTINGS_ID, {"auto_spend": True})
+    await harness.add_pair(2)
+    await harness.run_job()
+    assert harness.prompt_count == 2 and await _read_credit(harness) == (20_000 - 2 * 480, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "available"),
+    [(ModelRefused("would rather not", usage=USAGE), 20_000 - 480), (ModelUnavailable("busy"), 20_000)],
+)
+async def test_credit_is_charged_only_for_answers(harness: JudgeHarness, reply: Any, available: int) -> None:
+    assert harness.models
+    harness.models.reply = reply
+    await harness.change_settings(daily_budget_micros=0)
+    await _add_credit(harness, 20_000)
+    await harness.add_pair()
+    await harness.run_job()
+    assert harness.prompt_count == 1 and await _read_credit(harness) == (available, 0)
+
+
+async def test_credit_of_a_request_without_a_response_is_released_later(harness: JudgeHarness) -> None:
+    assert harness.models
+    harness.models.before_reply = asyncio.Event().wait  # type: ignore[assignment]
+    harness.patience = 0.05
+    await harness.change_settings(daily_budget_micros=0)
+    await _add_credit(harness, 20_000)
+    await harness.add_pair()
+    await harness.run_job()
+    assert await _read_credit(harness) == (11_000, 9_000)
+    await harness.backend.pass_time(RESERVATION_TIMEOUT)
+    async with harness.backend.uow.begin(harness.tenant, CALL) as tx:
+        await LEDGER.process_expiry(tx)
+    assert await _read_credit(harness) == (20_000, 0)
+
+
 @pytest.mark.parametrize("at", ["asking", "answered", "deciding"])
 async def test_a_worker_that_dies_loses_no_cost_and_judges_nothing_twice(harness: JudgeHarness, at: str) -> None:
     """Kills the worker during the request, after the reply, and in the transaction that stores it."""
@@ -492,7 +564,7 @@ async def test_a_worker_that_lost_its_lease_has_no_effect(harness: JudgeHarness)
     assert late.models
     late.models.before_reply = think
     [job] = await late.backend.dispatch.claim(build_lane_name(late.tenant.org, JUDGING_LANE), 1, LEASE)
-    handler = JudgeJob(late.backend.uow, late.models, late.decisions, late.items)
+    handler = JudgeJob(late.backend.uow, late.models, late.decisions, LEDGER, late.items)
     slow = asyncio.ensure_future(handler(job, asyncio.Event()))
     await held.wait()
     await harness.backend.pass_time(LEASE + timedelta(seconds=1))

@@ -107,7 +107,7 @@ EXPECTED = {
     "credit_lots": "SIU",
     "credit_rates": "S",
     "credit_reservations": "SIU",
-    "credit_settings": "SIU",
+    "credit_settings": "SIUD",
     "demand_signal_ids": "SIU",
     "demand_hours": "SIU",
     "demand_cells": "SI",

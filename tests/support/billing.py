@@ -120,7 +120,7 @@ class BillingHarness:
 
     def __post_init__(self) -> None:
         clock, uow, usage = BackendClock(self.backend), self.backend.uow, create_usage_service()
-        self.ledger = CreditLedger(render_balance, render_lot)
+        self.ledger = CreditLedger(render_balance, render_lot, {})
         updates = PurchaseUpdates(self.ledger, render_purchase)
         self.registry = PostgresBillingRegistry(self.backend.pool)
         self.service = BillingService(uow, clock, self.provider.payments, usage, updates.apply)

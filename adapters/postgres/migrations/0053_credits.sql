@@ -9,8 +9,8 @@ CREATE TABLE credit_settings (
     monthly_budget_micros bigint,
     top_up_credits integer,
     version integer NOT NULL,
-    created_at timestamptz NOT NULL,
-    updated_at timestamptz NOT NULL,
+    created_at timestamptz,
+    updated_at timestamptz,
     PRIMARY KEY (org, livemode, id)
 );
 SELECT protect_tenant_table('credit_settings');
@@ -78,6 +78,9 @@ CREATE INDEX credit_reservations_open ON credit_reservations (org, livemode, exp
 CREATE INDEX credit_reservations_expiry ON credit_reservations (expires_at);
 SELECT protect_tenant_table('credit_reservations');
 
+-- Whether the request was paid with credit instead of the daily budget.
+ALTER TABLE model_uses ADD COLUMN prepaid boolean NOT NULL DEFAULT false;
+
 CREATE TABLE credit_rates (
     model text COLLATE "C" NOT NULL,
     input_micros_per_1k bigint NOT NULL,
@@ -88,25 +91,25 @@ CREATE TABLE credit_rates (
 
 -- Add an entry to a locked ledger, and its amount to the lot; return the ledger, which the caller stores. What is released to an expired
 -- lot expires at once. IDs of entries are that of `seed` with the entry's number in the last four characters.
-CREATE FUNCTION post_credit(
-    INOUT ledger credit_ledgers, changed_lot text, entry_kind text, amount bigint, cause text, seed text, moment timestamptz
-) LANGUAGE plpgsql AS $$
+CREATE FUNCTION public.post_credit(
+    INOUT ledger public.credit_ledgers, changed_lot text, entry_kind text, amount bigint, cause text, seed text, moment timestamptz
+) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lot_reference text;
     is_expired boolean;
 BEGIN
     ledger.available := ledger.available + amount;
     ledger.entries := ledger.entries + 1;
-    UPDATE credit_lots AS l SET remaining = l.remaining + amount
+    UPDATE public.credit_lots AS l SET remaining = l.remaining + amount
     WHERE l.org = ledger.org AND l.livemode = ledger.livemode AND l.id = changed_lot
     RETURNING l.reference, l.expires_at <= moment INTO lot_reference, is_expired;
-    INSERT INTO credit_entries (org, livemode, number, id, kind, amount_micros, balance_micros, lot, reference, at)
+    INSERT INTO public.credit_entries (org, livemode, number, id, kind, amount_micros, balance_micros, lot, reference, at)
     VALUES (
         ledger.org, ledger.livemode, ledger.entries, left(seed, -4) || lpad(to_hex(ledger.entries & 65535), 4, '0'), entry_kind, amount,
         ledger.available, changed_lot, cause, moment
     );
     IF entry_kind = 'release' AND is_expired THEN
-        ledger := post_credit(ledger, changed_lot, 'expiry', -amount, lot_reference, seed, moment);
+        ledger := public.post_credit(ledger, changed_lot, 'expiry', -amount, lot_reference, seed, moment);
     END IF;
 END
 $$;
@@ -114,15 +117,15 @@ $$;
 -- Apply actions to the tenant's ledger, after those of reservations and lots that have expired. The row of the ledger is locked first, then
 -- reservations, then lots. `results` has one number per given action: reserve, purchase and adjustment 1 or 0, settle what was spent, refund
 -- what has been removed from the lot. Totals are available and reserved credit.
-CREATE FUNCTION apply_credit_actions(
+CREATE FUNCTION public.apply_credit_actions(
     tenant_org text, mode boolean, moment timestamptz, given jsonb, seed text,
     OUT results bigint[], OUT total_before bigint, OUT total_after bigint, OUT low_balance bigint
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    ledger credit_ledgers;
-    settings credit_settings;
-    held credit_reservations;
-    lot credit_lots;
+    ledger public.credit_ledgers;
+    settings public.credit_settings;
+    held public.credit_reservations;
+    lot public.credit_lots;
     action record;
     rest bigint;
     part bigint;
@@ -130,9 +133,9 @@ DECLARE
     current_month date := date_trunc('month', moment AT TIME ZONE 'UTC');
     is_changed boolean;
 BEGIN
-    INSERT INTO credit_ledgers (org, livemode, month) VALUES (tenant_org, mode, current_month) ON CONFLICT DO NOTHING;
-    SELECT l.* INTO ledger FROM credit_ledgers AS l WHERE l.org = tenant_org AND l.livemode = mode FOR UPDATE;
-    SELECT s.* INTO settings FROM credit_settings AS s WHERE s.org = tenant_org AND s.livemode = mode;
+    INSERT INTO public.credit_ledgers (org, livemode, month) VALUES (tenant_org, mode, current_month) ON CONFLICT DO NOTHING;
+    SELECT l.* INTO ledger FROM public.credit_ledgers AS l WHERE l.org = tenant_org AND l.livemode = mode FOR UPDATE;
+    SELECT s.* INTO settings FROM public.credit_settings AS s WHERE s.org = tenant_org AND s.livemode = mode;
     results := '{}';
     total_before := ledger.available + ledger.reserved;
     low_balance := settings.low_balance_micros;
@@ -142,10 +145,10 @@ BEGIN
     END IF;
     FOR action IN SELECT * FROM jsonb_to_recordset(
         coalesce((
-            SELECT jsonb_agg(jsonb_build_object('kind', 'expire', 'reference', r.reference)) FROM credit_reservations AS r
+            SELECT jsonb_agg(jsonb_build_object('kind', 'expire', 'reference', r.reference)) FROM public.credit_reservations AS r
             WHERE r.org = tenant_org AND r.livemode = mode AND r.state = 'open' AND r.expires_at <= moment
         ), '[]') || coalesce((
-            SELECT jsonb_agg(jsonb_build_object('kind', 'expiry', 'reference', l.reference)) FROM credit_lots AS l
+            SELECT jsonb_agg(jsonb_build_object('kind', 'expiry', 'reference', l.reference)) FROM public.credit_lots AS l
             WHERE l.org = tenant_org AND l.livemode = mode AND l.remaining > 0 AND l.expires_at <= moment
         ), '[]') || given
     ) AS a (kind text, reference text, micros bigint, expires_at timestamptz, lot text)
@@ -153,7 +156,7 @@ BEGIN
         result := 0;
         rest := 0;
         IF action.kind IN ('reserve', 'settle', 'release', 'expire') THEN
-            SELECT r.* INTO held FROM credit_reservations AS r
+            SELECT r.* INTO held FROM public.credit_reservations AS r
             WHERE r.org = tenant_org AND r.livemode = mode AND r.reference = action.reference FOR UPDATE;
             is_changed := false;
             IF action.kind = 'reserve' THEN
@@ -175,7 +178,7 @@ BEGIN
                 FOR i IN 1 .. cardinality(held.lots) LOOP
                     part := greatest(held.amounts[i] - rest, 0);
                     IF part > 0 THEN
-                        ledger := post_credit(ledger, held.lots[i], 'release', part, action.reference, seed, moment);
+                        ledger := public.post_credit(ledger, held.lots[i], 'release', part, action.reference, seed, moment);
                     END IF;
                     ledger.reserved := ledger.reserved - held.amounts[i];
                     IF held.month = ledger.month THEN
@@ -187,12 +190,12 @@ BEGIN
             END IF;
             IF rest > 0 THEN
                 FOR lot IN
-                    SELECT l.* FROM credit_lots AS l
+                    SELECT l.* FROM public.credit_lots AS l
                     WHERE l.org = tenant_org AND l.livemode = mode AND l.remaining > 0 ORDER BY l.expires_at, l.id
                 LOOP
                     EXIT WHEN rest = 0;
                     part := least(rest, lot.remaining);
-                    ledger := post_credit(ledger, lot.id, 'spend', -part, action.reference, seed, moment);
+                    ledger := public.post_credit(ledger, lot.id, 'spend', -part, action.reference, seed, moment);
                     ledger.spent := ledger.spent + part;
                     held.lots := held.lots || lot.id;
                     held.amounts := held.amounts || part;
@@ -205,7 +208,7 @@ BEGIN
                 ledger.reserved := ledger.reserved + action.micros;
             END IF;
             IF is_changed THEN
-                INSERT INTO credit_reservations (org, livemode, reference, state, lots, amounts, month, expires_at)
+                INSERT INTO public.credit_reservations (org, livemode, reference, state, lots, amounts, month, expires_at)
                 VALUES (
                     tenant_org, mode, action.reference,
                     CASE action.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'release' THEN 'released' ELSE 'expired' END,
@@ -217,13 +220,13 @@ BEGIN
             END IF;
         ELSE
             IF action.lot IS NOT NULL THEN
-                INSERT INTO credit_lots (org, livemode, id, reference, micros, expires_at)
+                INSERT INTO public.credit_lots (org, livemode, id, reference, micros, expires_at)
                 VALUES (tenant_org, mode, action.lot, action.reference, 0, coalesce(action.expires_at, moment)) ON CONFLICT DO NOTHING;
             END IF;
-            SELECT l.* INTO lot FROM credit_lots AS l
+            SELECT l.* INTO lot FROM public.credit_lots AS l
             WHERE l.org = tenant_org AND l.livemode = mode AND l.reference = action.reference FOR UPDATE;
             IF action.kind = 'expiry' THEN
-                ledger := post_credit(ledger, lot.id, 'expiry', -lot.remaining, lot.reference, seed, moment);
+                ledger := public.post_credit(ledger, lot.id, 'expiry', -lot.remaining, lot.reference, seed, moment);
             ELSE
                 IF action.kind = 'refund' THEN
                     rest := greatest(action.micros - lot.refund_total, 0);
@@ -232,16 +235,16 @@ BEGIN
                     lot.micros := action.micros;
                     lot.remaining := action.micros;
                     lot.expires_at := action.expires_at;
-                    ledger := post_credit(ledger, lot.id, action.kind, action.micros, lot.reference, seed, moment);
+                    ledger := public.post_credit(ledger, lot.id, action.kind, action.micros, lot.reference, seed, moment);
                     rest := lot.refund_total;
                     result := 1;
                 END IF;
                 part := least(rest, lot.remaining);
                 IF part > 0 THEN
-                    ledger := post_credit(ledger, lot.id, 'refund', -part, lot.reference, seed, moment);
+                    ledger := public.post_credit(ledger, lot.id, 'refund', -part, lot.reference, seed, moment);
                     lot.refunded := lot.refunded + part;
                 END IF;
-                UPDATE credit_lots AS l
+                UPDATE public.credit_lots AS l
                 SET micros = lot.micros, refund_total = lot.refund_total, refunded = lot.refunded, expires_at = lot.expires_at
                 WHERE l.org = tenant_org AND l.livemode = mode AND l.id = lot.id;
                 IF action.kind = 'refund' THEN
@@ -253,7 +256,7 @@ BEGIN
             results := results || result;
         END IF;
     END LOOP;
-    UPDATE credit_ledgers AS l
+    UPDATE public.credit_ledgers AS l
     SET available = ledger.available, reserved = ledger.reserved, month = ledger.month, spent = ledger.spent, entries = ledger.entries
     WHERE l.org = tenant_org AND l.livemode = mode;
     total_after := ledger.available + ledger.reserved;

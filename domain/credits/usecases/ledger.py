@@ -6,7 +6,7 @@ and the unused rest is released at settlement, so the sum of the entries is alwa
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from domain.credits.model import (
     CreditSettings,
 )
 from domain.credits.ports import CreditStore, CreditUpkeep
+from domain.credits.usecases.rates import TokenPrices
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel import retention
@@ -69,10 +70,12 @@ class CreditLedger:
     Attributes:
         render_balance: Renders the balance for events.
         render_lot: Renders a lot for events.
+        prices: The configured prices of models, for their rates.
     """
 
     render_balance: RenderBalance
     render_lot: RenderLot
+    prices: TokenPrices = field(default_factory=dict)
 
     async def add_lot(self, tx: Tx, kind: str, micros: int, reference: str, expires_at: datetime) -> None:
         """Add a lot, unless the reference has one already.

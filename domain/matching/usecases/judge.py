@@ -1,4 +1,4 @@
-"""The judge: its settings, the data for the model, and the job that judges open pairs within a daily budget.
+"""The judge: its settings, the data for the model, and the job that judges open pairs within a daily budget and with credit.
 
 The maximum cost of a request is reserved before the request is sent, and corrected after the answer. If the process
 dies in between, the recorded cost of the day is too high, but never too low. A judgement, its outcome and the update of
@@ -18,6 +18,7 @@ from domain.audit.model import AuditAct
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.ports import CatalogueStore
+from domain.credits.usecases.ledger import CreditLedger
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import LEASE
@@ -209,7 +210,8 @@ class _Attempt:
         failures: The number of consecutive failed requests before, including those of preceding jobs.
         postponed: The IDs of pairs that are judged after all others, because requests about them failed.
         day: The start of the day to which `spent_micros` belongs, or None before the first request.
-        spent_micros: The cost of the day in millionths of a dollar, including the reserved cost of the current request.
+        spent_micros: The cost of the day in millionths of a dollar, including the reserved cost of the current
+            request, without requests that are paid with credit.
     """
 
     job: ClaimedJob
@@ -226,6 +228,7 @@ class JudgeJob:
     Attributes:
         models: The language models, or None if none is configured.
         decisions: Merges and dismisses pairs.
+        ledger: The credit that pays for requests when the budget of the day is used up.
         load_items: Loads the data of variants for the model.
         response_seconds: The time limit for the response of the model in seconds.
     """
@@ -233,6 +236,7 @@ class JudgeJob:
     uow: UnitOfWork
     models: LanguageModels | None
     decisions: PairDecisions
+    ledger: CreditLedger
     load_items: VariantDataLoader = load_judged_items
     response_seconds: float = _MAX_RESPONSE_SECONDS
 
@@ -260,16 +264,19 @@ class JudgeJob:
                 if prepared is None:
                     continue
                 cost = prepared.use.cost_micros
-                if cost > budget:
-                    break
                 today = find_start_of_day(tx.now)
                 if attempt.day != today:  # no other job judges for this tenant meanwhile
                     attempt.day, attempt.spent_micros = today, await _load_spent_today(tx)
-                if attempt.spent_micros + cost > budget:
+                if attempt.spent_micros + cost <= budget:
+                    attempt.spent_micros += cost
+                elif await self.ledger.reserve(tx, prepared.use.id, cost):
+                    prepared = replace(prepared, use=replace(prepared.use, prepaid=True))
+                elif cost > budget:
+                    break
+                else:
                     await _queue_next_job(tx, attempt, WAITING_REASON, today + _DAY)
                     return None
                 await tx.store(ModelUse).add(prepared.use)
-                attempt.spent_micros += cost
                 await tx[JobStore].renew_lease(job, LEASE)
                 return prepared
             await tx[JobStore].finish(job)
@@ -312,9 +319,17 @@ class JudgeJob:
             # only if the pair has not changed since the request
             if current == before and await self.load_items(tx, (before.left, before.right)) == prepared.items:
                 await self._apply_judgement(tx, before, judgement)
+            await self._settle(tx, prepared.use, usage)  # late, because the ledger stays locked
             await tx[JobStore].renew_lease(job, LEASE)
         attempt.failures = 0
         return True
+
+    async def _settle(self, tx: Tx, reserved: ModelUse, usage: ModelUsage | None) -> None:
+        """Settle the credit that was reserved for a request at the actual cost; without usage, release the credit."""
+        if reserved.prepaid and usage is not None:
+            await self.ledger.settle(tx, reserved.id, usage.cost_micros)
+        elif reserved.prepaid:
+            await self.ledger.release(tx, reserved.id)
 
     async def _apply_judgement(self, tx: Tx, pair: MatchPair, judgement: Judgement) -> None:
         """Merge or dismiss the pair, or leave it open, by the current settings, and store the judgement."""
@@ -356,6 +371,7 @@ class JudgeJob:
         async with self.uow.begin(attempt.job.tenant, attempt.job.create_context("judge")) as tx:
             if not isinstance(failure, TimeoutError):  # the cost is unknown, so the full amount stays reserved
                 await _record_actual_cost(tx, attempt, prepared.use, failure.usage)
+                await self._settle(tx, prepared.use, failure.usage)
             if wait is None:
                 await tx[JobStore].finish(attempt.job)
             else:
@@ -406,7 +422,8 @@ def _create_judgement(
 
 async def _record_actual_cost(tx: Tx, attempt: _Attempt, reserved: ModelUse, usage: ModelUsage | None) -> None:
     """Replace the reserved cost of a request by its actual cost; without usage, delete the reserved cost."""
-    attempt.spent_micros += (usage.cost_micros if usage else 0) - reserved.cost_micros
+    if not reserved.prepaid:
+        attempt.spent_micros += (usage.cost_micros if usage else 0) - reserved.cost_micros
     if usage is None:
         await tx.store(ModelUse).remove(reserved.id)
     else:
@@ -415,12 +432,12 @@ async def _record_actual_cost(tx: Tx, attempt: _Attempt, reserved: ModelUse, usa
 
 
 async def _load_spent_today(tx: Tx) -> int:
-    """Return the cost of the tenant's judgements since the start of the day (UTC) in millionths of a dollar."""
+    """Return the cost of judgements since the start of the day (UTC) in millionths of a dollar, without those paid with credit."""
     # IDs rise with time, so reading stops at the first page with an older entry
     since, total, key = find_start_of_day(tx.now), 0, None
     while True:
         page = await tx.store(ModelUse).page(PageRequest(100, key), _UseFilter(JUDGING_JOB))
-        today = [use.cost_micros for use in page.items if use.created_at >= since]
+        today = [0 if use.prepaid else use.cost_micros for use in page.items if use.created_at >= since]
         total += sum(today)
         if not page.has_more or len(today) < len(page.items):
             return total
