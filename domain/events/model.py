@@ -47,7 +47,7 @@ _ROWS = (
     (_SOURCES, FEED, "source.blocked source.degraded source.recovered", ""),
     (_WEBHOOKS, WEBHOOKS_ONLY, "delivery.disabled", ""),
     (_WEBHOOKS, ON_REQUEST, "webhook.test", ""),
-    ("service/billing", WEBHOOKS_ONLY, "", "credits.exhausted credits.expiring credits.low credits.purchased"),
+    ("service/billing", WEBHOOKS_ONLY, "credits.exhausted credits.expiring credits.low", "credits.purchased"),
     ("service/usage", WEBHOOKS_ONLY, "usage.threshold_reached", ""),
     ("service/exports", WEBHOOKS_ONLY, "export.completed", ""),
     ("service/proposals", WEBHOOKS_ONLY, "", "proposal.applied proposal.created"),
