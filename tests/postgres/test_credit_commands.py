@@ -33,7 +33,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_an_operator_adds_credit(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    command("org", "create", "--name", "Fjord", "--plan", "standard")
+    command("org", "create", "--name", "Fjord", "--kind", "retailer", "--plan", "standard")
     command("credit", "add", "--org", "Fjord", "--credits", "250", "--reason", "Goodwill")
     command("credit", "add", "--org", "Fjord", "--credits", "5", "--reason", "Test", "--expires", "2099-12-31")
     shown = command("credit", "show", "--org", "Fjord")
