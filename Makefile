@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand bench-brand bench-publishing bench-licensed-reads
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand bench-brand bench-publishing bench-licensed-reads bench-credits
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -97,7 +97,7 @@ soak: install ## Run the long tests.
 fuzz: install ## Test with random files and requests, ten minutes each (SECONDS=600, ARGS).
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand bench-publishing: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand bench-publishing bench-credits: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## Measure how many labelled headers and measures are read correctly (ARGS=FOLDER).
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -125,6 +125,7 @@ bench-matching: ## Measure the quality and speed of matching (ARGS=folders, or -
 bench-exports: ## Compare the time of an export with that of copying the same bytes.
 bench-merges: ## Measure the cost of merges, and of reading merged products.
 bench-usage: ## Measure the cost of counting usage.
+bench-credits: ## Measure how many spends of credit a second the ledger accepts.
 bench-demand: ## Measure how fast signals of demand are counted, and the release of a day.
 bench-console: ## Measure the time of console pages, and of a search in 100,000 products.
 bench-console-pages: install ## Measure the time of every console page for a large customer (ARGS=--every).

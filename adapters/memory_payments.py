@@ -14,10 +14,10 @@ from domain.billing.model import (
     InvoiceLine,
     InvoiceStatus,
     Period,
+    PlanSubscription,
     PricedPlan,
     ProviderAccount,
     ScheduledChange,
-    Subscription,
     SubscriptionStatus,
 )
 from domain.billing.ports import NewInvoice, Payments, ProviderEvent
@@ -60,7 +60,7 @@ class _Customer:
     currency: str | None = None
     card: Card | None = None
     declines: bool = False
-    subscription: Subscription | None = None
+    subscription: PlanSubscription | None = None
     plan: PricedPlan | None = None
     next_plan: PricedPlan | None = None
     anchor: datetime | None = None
@@ -137,7 +137,7 @@ class MemoryPayments(Payments):
         return ChangePreview(plan.code, plan.currency, lines, plan.monthly, plan.monthly, period.end, self.now)
 
     async def preview_change(
-        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+        self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
         lines = self._prorate_change(subscription, plan, prorated_from) if prorated_from is not None else []
         due = sum(line.amount for line in lines) - self._find_subscriber(subscription).balance
@@ -156,7 +156,7 @@ class MemoryPayments(Payments):
         self._results[key] = self._create_id("sub")
         state.plan, state.anchor = plan, self.now
         end = add_months(self.now, 1)
-        state.subscription = Subscription(
+        state.subscription = PlanSubscription(
             self._results[key], SubscriptionStatus.INCOMPLETE, plan.code, plan.currency, plan.monthly, self.now, end
         )
         self._invoice_period(state)
@@ -168,7 +168,7 @@ class MemoryPayments(Payments):
                 raise
 
     async def change_plan(
-        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime, key: str
+        self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime, key: str
     ) -> None:
         state = self._find_subscriber(subscription)
         if key in self._results:
@@ -191,7 +191,7 @@ class MemoryPayments(Payments):
             latest_invoice=invoice,
         )
 
-    async def schedule_change(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+    async def schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         state = self._find_subscriber(subscription)
         state.next_plan = plan
         change = ScheduledChange(plan.code, subscription.interval, subscription.current_period_end)
@@ -200,23 +200,23 @@ class MemoryPayments(Payments):
             state.subscription, scheduled_change=change, cancel_at_period_end=False, cancel_at=None
         )
 
-    async def cancel_scheduled_change(self, subscription: Subscription) -> None:
+    async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
         state = self._find_subscriber(subscription)
         if state.subscription is not None:
             state.next_plan, state.subscription = None, replace(state.subscription, scheduled_change=None)
 
-    async def change_price(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+    async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         state = self._find_subscriber(subscription)
         if state.subscription is not None:
             state.plan, state.subscription = plan, replace(state.subscription, monthly=plan.monthly)
 
-    async def set_cancellation(self, subscription: Subscription, *, at_period_end: bool) -> None:
+    async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
         state = self._find_subscriber(subscription)
         if state.subscription is not None:
             end = state.subscription.current_period_end if at_period_end else None
             state.subscription = replace(state.subscription, cancel_at_period_end=at_period_end, cancel_at=end)
 
-    async def cancel_now(self, subscription: Subscription) -> None:
+    async def cancel_now(self, subscription: PlanSubscription) -> None:
         state = self._find_subscriber(subscription)
         if state.subscription is not None and state.subscription.latest_invoice is not None:
             await self.void_invoice(state.subscription.latest_invoice)
@@ -265,7 +265,7 @@ class MemoryPayments(Payments):
             raise CurrencyUnsupported(f"The customer is charged in {state.currency}.")
         state.currency = currency
 
-    def _find_subscriber(self, subscription: Subscription) -> _Customer:
+    def _find_subscriber(self, subscription: PlanSubscription) -> _Customer:
         return next(
             (one for one in self.customers.values() if one.subscription and one.subscription.id == subscription.id),
             _Customer(Details()),
@@ -335,7 +335,7 @@ class MemoryPayments(Payments):
         if state.subscription is not None and invoice in state.own_invoices and not is_open:
             state.subscription = replace(state.subscription, status=SubscriptionStatus.ACTIVE)
 
-    def _prorate_change(self, subscription: Subscription, plan: PricedPlan, since: datetime) -> list[InvoiceLine]:
+    def _prorate_change(self, subscription: PlanSubscription, plan: PricedPlan, since: datetime) -> list[InvoiceLine]:
         period = Period(subscription.current_period_start, subscription.current_period_end)
         rest = Period(since, period.end)
         return [
@@ -369,7 +369,7 @@ class MemoryPayments(Payments):
         else:
             self._attempt(customer, next(one for one, times in customer.attempts.items() if times[0] <= self.now))
 
-    def _renew(self, customer: _Customer, subscription: Subscription) -> None:
+    def _renew(self, customer: _Customer, subscription: PlanSubscription) -> None:
         """Begin the next period with a draft of its invoice, or end a cancelled subscription."""
         if subscription.cancel_at_period_end:
             self._end(customer)

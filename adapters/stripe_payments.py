@@ -20,10 +20,10 @@ from domain.billing.model import (
     InvoiceLine,
     InvoiceStatus,
     Period,
+    PlanSubscription,
     PricedPlan,
     ProviderAccount,
     ScheduledChange,
-    Subscription,
     SubscriptionStatus,
     TaxId,
     TaxIdType,
@@ -206,7 +206,7 @@ class StripePayments(Payments):
             )
 
     async def preview_change(
-        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+        self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
         async with _translating_errors():
             item = {"id": await self._find_item(subscription), **await self._build_item(plan)}
@@ -228,7 +228,7 @@ class StripePayments(Payments):
             prorated_from or subscription.current_period_end,
         )
 
-    async def _preview_items(self, subscription: Subscription, item: Json, proration: Json) -> dict[str, Any]:
+    async def _preview_items(self, subscription: PlanSubscription, item: Json, proration: Json) -> dict[str, Any]:
         details: dict[str, Any] = {"items": [item], **proration}
         if subscription.cancel_at_period_end:
             details["cancel_at_period_end"] = False
@@ -267,7 +267,7 @@ class StripePayments(Payments):
             raise
 
     async def change_plan(
-        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime, key: str
+        self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime, key: str
     ) -> None:
         changes: dict[str, Any] = {"cancel_at_period_end": False} if subscription.cancel_at_period_end else {}
         async with _translating_errors():
@@ -284,7 +284,7 @@ class StripePayments(Payments):
             )
         await self.cancel_scheduled_change(subscription)
 
-    async def schedule_change(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+    async def schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         if subscription.cancel_at_period_end:
             await self.set_cancellation(subscription, at_period_end=False)
         async with _translating_errors():
@@ -311,13 +311,13 @@ class StripePayments(Payments):
                 {"idempotency_key": key},
             )
 
-    async def cancel_scheduled_change(self, subscription: Subscription) -> None:
+    async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
         async with _translating_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id)
             if current.schedule is not None:
                 await self._api.subscription_schedules.release_async(_get_id(current.schedule))
 
-    async def change_price(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+    async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         async with _translating_errors():
             await self._api.subscriptions.update_async(
                 subscription.id,
@@ -328,11 +328,11 @@ class StripePayments(Payments):
                 {"idempotency_key": key},
             )
 
-    async def set_cancellation(self, subscription: Subscription, *, at_period_end: bool) -> None:
+    async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
         async with _translating_errors():
             await self._api.subscriptions.update_async(subscription.id, {"cancel_at_period_end": at_period_end})
 
-    async def cancel_now(self, subscription: Subscription) -> None:
+    async def cancel_now(self, subscription: PlanSubscription) -> None:
         async with _translating_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id)
             if current.status in _STATUSES:
@@ -470,7 +470,7 @@ class StripePayments(Payments):
             }
         }
 
-    async def _find_item(self, subscription: Subscription) -> str:
+    async def _find_item(self, subscription: PlanSubscription) -> str:
         current = await self._api.subscriptions.retrieve_async(subscription.id)
         return str(current.to_dict()["items"]["data"][0]["id"])
 
@@ -552,12 +552,12 @@ def _read_details(customer: Json) -> Details:
     )
 
 
-def _read_subscription(subscription: Json, change: ScheduledChange | None) -> Subscription:
+def _read_subscription(subscription: Json, change: ScheduledChange | None) -> PlanSubscription:
     item = subscription["items"]["data"][0]
     price = item["price"]
     discounts = [one for one in subscription["discounts"] if isinstance(one, Mapping)]
     cancel_at = subscription["cancel_at"]
-    return Subscription(
+    return PlanSubscription(
         id=subscription["id"],
         status=_STATUSES[subscription["status"]],
         plan=_get_id(price["product"]).removeprefix(PRODUCT_PREFIX),

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapters.api_json.changes import build_envelope_schema
+from adapters.api_json.billing import PURCHASE
+from adapters.api_json.credits import CREDIT_BALANCE, CREDIT_LOT
 from adapters.api_json.exports import EXPORT
 from adapters.api_json.products import AVAILABILITY, OFFER_LINE, PRODUCT, VARIANT
 from adapters.api_json.usage import METER, USAGE
@@ -166,6 +168,12 @@ def _build_usage_data_schema() -> Schema:
     return {"type": "object", "properties": properties, "required": [*usage["required"], *event_properties]}
 
 
+def _build_credit_data_schema(resource: Schema, **extra_members: Schema) -> Schema:
+    """Return the schema of the data of an event about credit: the resource, and further members."""
+    properties = {**resource["properties"], **extra_members, "version": integer(1, minimum=1)}
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
 def _build_export_data_schema() -> Schema:
     version = {"version": integer(1, minimum=1, description="Always 1, because an export is completed once.")}
     properties = {**EXPORT.schema["properties"], **version}
@@ -211,6 +219,10 @@ def _build_data_schemas() -> dict[str, Schema]:
         "catalogue.verified": _build_catalogue_data_schema(),
         "catalogue.unverified": _build_catalogue_data_schema(),
         "delivery.disabled": ENDPOINT.schema,
+        "credits.low": _build_credit_data_schema(CREDIT_BALANCE.schema, id=id_schema("org")),
+        "credits.exhausted": _build_credit_data_schema(CREDIT_BALANCE.schema, id=id_schema("org")),
+        "credits.expiring": _build_credit_data_schema(CREDIT_LOT.schema),
+        "credits.purchased": _build_credit_data_schema(PURCHASE.schema),
         "usage.threshold_reached": _build_usage_data_schema(),
         "export.completed": _build_export_data_schema(),
         "webhook.test": response_object(

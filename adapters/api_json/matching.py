@@ -209,7 +209,7 @@ JUDGE_SETTINGS = JsonResource[JudgeSettings](
                 1_000_000,
                 minimum=0,
                 maximum=MAX_BUDGET_MICROS,
-                description="Maximum cost per day (UTC), in millionths of a US dollar.",
+                description="Cost per day (UTC), in millionths of a US dollar, above which credit is used if its settings permit.",
             )
         ),
     },

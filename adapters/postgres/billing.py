@@ -38,7 +38,7 @@ PURCHASES = Table(
 )
 CHARGES = Table(UsageCharge, "usage_charges")
 _PRICES = RowMapping(PlanPrice)
-SQL = load_statements("billing", account=ACCOUNTS.build_column_list(), invoice=INVOICES.build_column_list())
+SQL = load_statements("billing", account=ACCOUNTS.build_column_list("a"), invoice=INVOICES.build_column_list())
 
 
 def _get_plan(plan: str) -> str:
@@ -49,7 +49,7 @@ class PostgresBillingStore(TenantStore, BillingStore):
     """Billing of the tenant beside the plain resources."""
 
     _sql = SQL
-    list_invoices = fetch_all(INVOICES.build_from_row)
+    list_open_invoices = fetch_all(INVOICES.build_from_row)
     find_invoices = fetch_all(INVOICES.build_from_row)
     find_purchase = fetch_scalar()
     record_plan = execute_count()

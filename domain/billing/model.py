@@ -140,8 +140,8 @@ class ScheduledChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
-    """Subscription that has not ended.
+class PlanSubscription:
+    """PlanSubscription that has not ended.
 
     Attributes:
         id: The provider's ID.
@@ -291,7 +291,7 @@ class BillingAccount:
     currency: str | None = None
     details: Details = Details()
     card: Card | None = None
-    subscription: Subscription | None = None
+    subscription: PlanSubscription | None = None
     granted_plan: str | None = None
     grace_ends_at: datetime | None = None
     reads: int = 0
@@ -311,7 +311,7 @@ class ProviderAccount:
     currency: str | None
     details: Details
     card: Card | None
-    subscription: Subscription | None
+    subscription: PlanSubscription | None
     invoices: Sequence[Invoice]
 
 
@@ -425,14 +425,14 @@ AUDITED_PURCHASE_FIELDS: Final = AuditedFields(
 )
 
 
-def is_entitled(subscription: Subscription | None, grace_ends_at: datetime | None, now: datetime) -> bool:
+def is_entitled(subscription: PlanSubscription | None, grace_ends_at: datetime | None, now: datetime) -> bool:
     """Return whether the subscription grants its plan: it is active, or a payment failed less than GRACE_PERIOD ago."""
     if subscription is None or subscription.status is SubscriptionStatus.INCOMPLETE:
         return False
     return subscription.status is SubscriptionStatus.ACTIVE or (grace_ends_at is not None and now < grace_ends_at)
 
 
-def find_grace_end(subscription: Subscription | None, invoices: Sequence[Invoice]) -> datetime | None:
+def find_grace_end(subscription: PlanSubscription | None, invoices: Sequence[Invoice]) -> datetime | None:
     """Return the end of the grace period of a subscription whose payment has failed; None for other subscriptions."""
     if subscription is None or subscription.status is not SubscriptionStatus.PAST_DUE:
         return None
@@ -453,7 +453,7 @@ def is_purchase(cause: str | None) -> bool:
     return cause is not None and cause.startswith("crp_")
 
 
-def find_proration_time(subscription: Subscription, now: datetime) -> datetime:
+def find_proration_time(subscription: PlanSubscription, now: datetime) -> datetime:
     """Return the time from which a change of plan is charged: the start of the day (UTC), or of the period if later.
 
     All previews of a day therefore state the amount that the change then costs.

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
-from fractions import Fraction
 
 from domain.billing.model import InvoiceLine, Period
 from domain.orgs.model import MeterAllowance
@@ -42,8 +41,7 @@ def compute_charges(
         used = [one.amount for one in days.get(meter, ())]
         if meter in GAUGES:
             quantity = sum(_count_units(amount, allowance) for amount in used)
-            cost = Fraction(quantity * allowance.amount, (end - month).days)
-            amount = round(cost)
+            amount = _divide(quantity * allowance.amount, (end - month).days)
             unit = "days of use" if allowance.per == 1 else f"days of use of {allowance.per:,}"
             detail = f"{quantity:,} {unit} beyond {allowance.included:,} included"
         else:
@@ -62,6 +60,11 @@ def compute_charges(
 def _count_units(used: int, allowance: MeterAllowance) -> int:
     """Return the number of begun `per` units beyond the included quantity."""
     return max(0, -(-(used - allowance.included) // allowance.per))
+
+
+def _divide(amount: int, parts: int) -> int:
+    """Return the quotient, rounded half up."""
+    return (2 * amount + parts) // (2 * parts)
 
 
 def _at_midnight(day: date) -> datetime:

@@ -12,9 +12,9 @@ from domain.billing.model import (
     Invoice,
     InvoiceLine,
     PlanPrice,
+    PlanSubscription,
     PricedPlan,
     ProviderAccount,
-    Subscription,
 )
 from domain.kernel.tenancy import Tenant
 
@@ -92,7 +92,7 @@ class Payments(Protocol):
         ...
 
     async def preview_change(
-        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime | None
+        self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
         """Return the amounts of a change of plan.
 
@@ -118,7 +118,7 @@ class Payments(Protocol):
         ...
 
     async def change_plan(
-        self, subscription: Subscription, plan: PricedPlan, prorated_from: datetime, key: str
+        self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime, key: str
     ) -> None:
         """Change the plan now, charge the difference for the rest of the period, and undo a cancellation.
 
@@ -126,23 +126,23 @@ class Payments(Protocol):
         """
         ...
 
-    async def schedule_change(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+    async def schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         """Change the plan at the end of the current period, instead of a change that is scheduled or a cancellation."""
         ...
 
-    async def cancel_scheduled_change(self, subscription: Subscription) -> None:
+    async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
         """Cancel the scheduled change, if there is one."""
         ...
 
-    async def change_price(self, subscription: Subscription, plan: PricedPlan, key: str) -> None:
+    async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         """Change the price of the current plan from the next period on."""
         ...
 
-    async def set_cancellation(self, subscription: Subscription, *, at_period_end: bool) -> None:
+    async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
         """Cancel the subscription at the end of the period, or undo that."""
         ...
 
-    async def cancel_now(self, subscription: Subscription) -> None:
+    async def cancel_now(self, subscription: PlanSubscription) -> None:
         """Cancel the subscription immediately; nothing happens if it has ended."""
         ...
 
@@ -177,8 +177,8 @@ class Payments(Protocol):
 class BillingStore(Protocol):
     """Billing of the tenant beside the plain resources, in the tenant's transaction."""
 
-    async def list_invoices(self, causes: Sequence[str] = (), *, open_only: bool = False) -> Sequence[Invoice]:
-        """Return the newest 100 invoices of the tenant, newest first; with `causes`, only those with such a cause."""
+    async def list_open_invoices(self) -> Sequence[Invoice]:
+        """Return the newest 100 open invoices of the tenant, newest first."""
         ...
 
     async def find_invoices(self, references: Sequence[str]) -> Sequence[Invoice]:

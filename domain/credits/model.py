@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Annotated, TypedDict
 
 from domain.audit.model import AuditedFields
-from domain.kernel.resource import VERSION, changeable, optional
-from domain.kernel.schema import boolean, integer, nullable, timestamp
+from domain.kernel.resource import changeable, optional
+from domain.kernel.schema import boolean, integer, nullable
 
 MICROS_PER_CREDIT = 10_000
 """Millionths of a dollar per credit."""
@@ -112,9 +112,9 @@ class CreditSettings:
             )
         ),
     ] = None
-    version: Annotated[int, VERSION] = 1
-    created_at: Annotated[datetime | None, optional(timestamp())] = None
-    updated_at: Annotated[datetime | None, optional(timestamp())] = None
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 class CreditSettingsChange(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """Credit: operations and ticks of the ledger, which the area `billing` includes (/v1/billing/credits)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from adapters.api_json import credits as wire
 from domain.audit.model import AuditAct
@@ -18,6 +18,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 _NO_PRICES: Final[TokenPrices] = {}
 
 
+@runtime_checkable
 class HasLedger(Protocol):
     """Service of the area: anything with a ledger."""
 

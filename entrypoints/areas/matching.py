@@ -201,7 +201,7 @@ AREA = Area(
         SETTINGS.read(
             "Read the settings of the AI review",
             "Returns whether a language model reviews open match pairs, which model, what it may decide automatically, and "
-            "its daily cost limit. Until they are changed, the settings are the defaults, with the review disabled.",
+            "its daily budget. Until they are changed, the settings are the defaults, with the review disabled.",
             handler=read_judge_settings,
             path=_SETTINGS,
             dataset="judge_settings",

@@ -89,6 +89,8 @@ async def change_plan(*, plan: str, options: OrganisationOptions) -> int:
         plan: New plan: free, standard, high or max. GET /v1/plans lists what each includes.
     """
     async with options.open_organisation() as (dependencies, organisation):
+        if organisation.bills_overage:
+            raise CommandError("The organisation's subscription determines its plan. It must be cancelled first.")
         await dependencies[OrgRegistry].change_plan(organisation.id, await _find_plan(dependencies, plan))
         before = organisation.plan.code
         async with begin_operator_change(dependencies, organisation, "orgs.change_plan") as tx:

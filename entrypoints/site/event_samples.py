@@ -8,6 +8,8 @@ from hashlib import sha256
 from typing import Any
 
 from adapters.api_json import events
+from adapters.api_json.billing import PURCHASE
+from adapters.api_json.credits import CREDIT_BALANCE, CREDIT_LOT
 from adapters.api_json.usage import USAGE
 from adapters.api_json.webhooks import JsonPayloadRendering
 from domain.events.model import Event
@@ -95,6 +97,17 @@ def _create_special_event(type: str, table: OperationTable) -> Event | None:
     endpoint = new_id("whe")
     if type == "webhook.test":
         return Event(type, endpoint, 1, {"id": endpoint, "url": "https://shop.example/hooks"})
+    if type in ("credits.low", "credits.exhausted"):
+        org, is_low = new_id("org"), type == "credits.low"
+        amounts = {"available_micros": 840_000 * is_low, "reserved_micros": 120_000 * is_low}
+        balance = schema.build_example(CREDIT_BALANCE.schema)
+        return Event(type, org, 1, {**balance, **amounts, "lots": balance["lots"] if is_low else [], "id": org})
+    if type == "credits.purchased":
+        purchase = {**schema.build_example(PURCHASE.schema), "status": "succeeded", "confirmation": None}
+        return Event(type, purchase["id"], 1, purchase)
+    if type == "credits.expiring":
+        lot = schema.build_example(CREDIT_LOT.schema)
+        return Event(type, lot["id"], 1, lot)
     if type == "usage.threshold_reached":
         org = new_id("org")
         usage = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.billing.model import BillingAccount, CreditPurchase, Invoice, Subscription, SubscriptionStatus
+from domain.billing.model import BillingAccount, CreditPurchase, Invoice, PlanSubscription, SubscriptionStatus
 from domain.billing.ports import InvalidSignature
 from domain.billing.usecases.accounts import SubscriptionRequest
 from domain.credits.usecases.ledger import CreditSettingsService
@@ -157,7 +157,7 @@ async def test_purchase_succeeds_when_its_payment_is_confirmed(billing: BillingH
 
 def _compare(account: BillingAccount) -> Any:
     """Return what must be equal with all providers."""
-    subscription: Subscription | None = account.subscription
+    subscription: PlanSubscription | None = account.subscription
     if subscription is not None:
         subscription = replace(subscription, id="", latest_invoice=None, cancel_at=None)
     return subscription, account.granted_plan, account.currency, account.card is not None

@@ -1,6 +1,7 @@
 """Credit (domain/credits): reservations, settlement, refunds, expiry and events, against a simple model."""
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -10,11 +11,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from adapters.api_json.credits import render_balance, render_lot
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
 from adapters.postgres.credits import PostgresCreditUpkeep
 from domain.credits.model import CREDIT_SETTINGS_ID, CreditEntry
 from domain.credits.ports import CreditStore
 from domain.credits.usecases.ledger import (
-    EXPIRY_NOTICE,
     RESERVATION_TIMEOUT,
     CreditExpirer,
     CreditLedger,
@@ -25,10 +26,12 @@ from domain.kernel.errors import PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from entrypoints.operations.validation import Validator
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.contract.test_usage import advance_transaction as advance_session
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.closed_schemas import close_schema
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -261,10 +264,11 @@ async def test_events_are_sent_once(backend: Backend, uow: UnitOfWork, tenant: T
     await spend("use_4", 60, 60)
     assert types == ["credits.low", "credits.exhausted", "credits.low", "credits.exhausted"]
     async with backend.pool.connect_as_owner() as connection:
-        rows = await connection.fetch_rows(
-            "SELECT type, count(*) FROM events WHERE org = %(org)s GROUP BY type", {"org": tenant.org}
-        )
-    assert dict(rows) == {"credits.expiring": 1, "credits.low": 2, "credits.exhausted": 2}
+        rows = await connection.fetch_rows("SELECT type, body FROM events WHERE org = %(org)s", {"org": tenant.org})
+    assert Counter(type for type, _ in rows) == {"credits.expiring": 1, "credits.low": 2, "credits.exhausted": 2}
+    for type, body in rows:
+        schema = Validator(close_schema(dict(EVENT_SCHEMAS[type])))
+        assert list(schema.find_field_errors(json.loads(bytes(body)))) == []
 
 
 async def test_expired_credit_cannot_be_spent(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -387,4 +391,3 @@ async def test_random_histories_agree_with_the_model(uow: UnitOfWork, tenant: Te
             balance = await LEDGER.get_balance(tx)
             assert balance.available_micros == model.available(), step
     await check_sums(uow, tenant)
-    assert EXPIRY_NOTICE > RESERVATION_TIMEOUT

@@ -45,7 +45,12 @@ async def create_tenant(backend: Backend, *, livemode: bool = True, **included: 
 async def aggregate_usage(backend: Backend, *tenants: Tenant) -> None:
     """Aggregate as the scheduler does, for these tenants only, because other tests share the store."""
     folding = UsageAggregator(
-        backend.uow, backend.usage, _BackendClock(backend), render_usage, create_usage_service(), request_endpoint_reload
+        backend.uow,
+        backend.usage,
+        _BackendClock(backend),
+        render_usage,
+        create_usage_service(),
+        request_endpoint_reload,
     )
     for tenant in tenants:
         assert tenant in await backend.usage.find_unaggregated(1_000_000)
@@ -165,7 +170,12 @@ async def test_deliveries_count_once_and_wait_when_the_month_is_spent(backend: B
         later = find_month_start(backend.now().date() + timedelta(days=40))
         assert tenant in await backend.usage.list_resumable(later)
         folding = UsageAggregator(
-            backend.uow, backend.usage, _BackendClock(backend), render_usage, create_usage_service(), request_endpoint_reload
+            backend.uow,
+            backend.usage,
+            _BackendClock(backend),
+            render_usage,
+            create_usage_service(),
+            request_endpoint_reload,
         )
         await folding._run_step(tenant, folding._resume_deliveries)
         await wait_until(lambda: len(harness.receivers.list_posts(endpoint.url)) > before)

@@ -29,6 +29,10 @@ _NAMED = re.compile(r"%\((\w+)\)s")
 _INSERT = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
 _TO_END = r"(?:(?!INSERT INTO).)*"
 SCATTERS: Final[Mapping[str, str]] = {
+    "billing.find_tenant": "a notification of the payment provider names a customer, not an organisation",
+    "billing.list_accounts": "the scheduler reconciles every account; each in its name",
+    "billing.list_ended_grace": "the scheduler ends grace periods of every organisation; each in its name",
+    "billing.list_arrears": "operators look at accounts in arrears",
     "event_log.list_bounds": "one listener asks how far all logs go that are followed; each is named",
     "event_log.list_publishers": "the relay reads every publisher's log",
     "event_log.list_publishers_among": "the relay asks of those that wrote; each is named",

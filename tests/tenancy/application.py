@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from adapters.memory_payments import MemoryPayments
 from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
 from domain.agreements.ports import AgreementRegistry
+from domain.billing.model import CreditPurchase, PurchaseKind
+from domain.billing.ports import Payments
+from domain.billing.usecases.purchases import build_purchase
 from domain.brand.model import ClaimRequest, EvidenceInput, EvidenceKind
 from domain.brand.usecases.claims import ClaimService
 from domain.brand.usecases.profiles import ProfileService
@@ -42,6 +46,7 @@ from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.operation import Operation
 from entrypoints.provisioning import add_organisation_member
 from entrypoints.settings import read_settings
+from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client, Response
 from tests.support import builders, catalogues
@@ -189,6 +194,8 @@ class ServedApplication:
             profile = await self.dependencies[ProfileService].create_own(tx, organisation, {})
             evidence = (EvidenceInput(EvidenceKind.DOCUMENT, "Trade mark 1"),)
             claim = await self.dependencies[ClaimService].create_claim(tx, ClaimRequest(profile.id, evidence))
+            purchase = build_purchase(1000, new_id("req"), PurchaseKind.MANUAL, tx.now)
+            await tx.store(CreditPurchase).add(purchase)
         pair, merge = await self._create_matches(
             MergedCatalogue(self.dependencies[UnitOfWork], tenant, [source], [product])
         )
@@ -196,7 +203,7 @@ class ServedApplication:
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "exp": export.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
-            "vnd": profile.id, "vcl": claim.id, "pub": publication.id,
+            "vnd": profile.id, "vcl": claim.id, "pub": publication.id, "crp": purchase.id,
         }  # fmt: skip
         await self._create_others(made)
         return made
@@ -247,6 +254,7 @@ async def serve_application(
         }
     )
     async with open_dependencies(settings) as container:
+        container[Payments | None] = MemoryPayments(container[Clock].now())
         prepare(container)
         await container[AgreementRegistry].publish(AGREEMENT)
         app = create_app(container, thresholds=NEVER_SHED)

@@ -3,7 +3,7 @@
 ALTER TABLE organisations ADD COLUMN bills_overage boolean NOT NULL DEFAULT false;
 
 CREATE TABLE billing_accounts (
-    org text NOT NULL,
+    org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     id text COLLATE "C" NOT NULL,
     customer text COLLATE "C",
@@ -27,7 +27,7 @@ CREATE INDEX billing_accounts_customer ON billing_accounts (customer);
 CREATE INDEX billing_accounts_grace ON billing_accounts (grace_ends_at) WHERE grace_ends_at IS NOT NULL;
 
 CREATE TABLE invoices (
-    org text NOT NULL,
+    org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     id text COLLATE "C" NOT NULL,
     reference text COLLATE "C" NOT NULL,
@@ -53,7 +53,7 @@ CREATE UNIQUE INDEX invoices_reference ON invoices (org, livemode, reference);
 CREATE INDEX invoices_open ON invoices (org, livemode) WHERE status = 'open';
 
 CREATE TABLE credit_purchases (
-    org text NOT NULL,
+    org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     id text COLLATE "C" NOT NULL,
     kind text NOT NULL,
@@ -76,7 +76,7 @@ CREATE UNIQUE INDEX credit_purchases_request ON credit_purchases (org, livemode,
 
 -- Plans that an organisation had by subscription in a month, whose usage is therefore charged.
 CREATE TABLE billed_months (
-    org text NOT NULL,
+    org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     month date NOT NULL,
     plan text NOT NULL,
@@ -85,7 +85,7 @@ CREATE TABLE billed_months (
 SELECT protect_tenant_table('billed_months');
 
 CREATE TABLE usage_charges (
-    org text NOT NULL,
+    org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     id text COLLATE "C" NOT NULL,
     currency text NOT NULL,

@@ -1,8 +1,7 @@
--- list_invoices --
+-- list_open_invoices --
 SELECT {invoice} FROM invoices
 WHERE org = %(org)s AND livemode = %(livemode)s
-    AND (NOT %(open_only)s OR status = 'open')
-    AND (%(causes)s = '{}' OR cause = ANY(%(causes)s))
+    AND status = 'open'
 ORDER BY created_at DESC, id DESC LIMIT 100
 
 -- find_invoices --
@@ -25,15 +24,15 @@ UPDATE organisations SET plan = %(plan)s, bills_overage = %(bills_overage)s WHER
 SELECT plan, currency, monthly, amounts, effective_at FROM plan_prices ORDER BY plan, currency, effective_at
 
 -- find_tenant --
-SELECT org, livemode FROM here.billing_accounts WHERE customer = %(customer)s
+SELECT a.org, a.livemode FROM here.billing_accounts AS a WHERE a.customer = %(customer)s
 
 -- list_accounts --
-SELECT org, livemode FROM here.billing_accounts
-WHERE customer IS NOT NULL AND (reconciled_at IS NULL OR reconciled_at < %(reconciled_before)s)
-ORDER BY reconciled_at NULLS FIRST LIMIT 1000
+SELECT a.org, a.livemode FROM here.billing_accounts AS a
+WHERE a.customer IS NOT NULL AND (a.reconciled_at IS NULL OR a.reconciled_at < %(reconciled_before)s)
+ORDER BY a.reconciled_at NULLS FIRST LIMIT 1000
 
 -- list_ended_grace --
-SELECT org, livemode FROM here.billing_accounts WHERE grace_ends_at <= %(now)s AND granted_plan IS NOT NULL
+SELECT a.org, a.livemode FROM here.billing_accounts AS a WHERE a.grace_ends_at <= %(now)s AND a.granted_plan IS NOT NULL
 
 -- list_unclosed --
 SELECT DISTINCT b.org, b.livemode, b.month FROM here.billed_months AS b
@@ -51,7 +50,7 @@ WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available < s.low_balanc
 LIMIT 1000
 
 -- list_arrears --
-SELECT org, livemode, {account} FROM here.billing_accounts WHERE grace_ends_at IS NOT NULL ORDER BY grace_ends_at
+SELECT a.org, a.livemode, {account} FROM here.billing_accounts AS a WHERE a.grace_ends_at IS NOT NULL ORDER BY a.grace_ends_at
 
 -- add_price --
 INSERT INTO plan_prices (plan, currency, effective_at, monthly, amounts)

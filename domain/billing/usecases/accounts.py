@@ -22,9 +22,9 @@ from domain.billing.model import (
     ConfirmationKind,
     DetailsChange,
     Invoice,
+    PlanSubscription,
     PricedPlan,
     ProviderAccount,
-    Subscription,
     SubscriptionStatus,
     find_grace_end,
     find_overdue_invoice,
@@ -117,7 +117,7 @@ class BillingService:
             organisation=organisation,
             account=account,
             plans=price_plans(plans, prices, account.currency, tx.now),
-            overdue=find_overdue_invoice(await tx[BillingStore].list_invoices(open_only=True)),
+            overdue=find_overdue_invoice(await tx[BillingStore].list_open_invoices()),
         )
 
     async def preview(
@@ -395,7 +395,7 @@ class BillingService:
     async def _get_used(self, tx: Tx) -> Mapping[str, int]:
         return {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
 
-    async def _keep_plan(self, payments: Payments, subscription: Subscription) -> None:
+    async def _keep_plan(self, payments: Payments, subscription: PlanSubscription) -> None:
         """Undo a scheduled change or a cancellation."""
         if subscription.scheduled_change is not None:
             await payments.cancel_scheduled_change(subscription)
@@ -427,11 +427,11 @@ async def _select_plan(tx: Tx, account: BillingAccount, request: SubscriptionReq
     return select_plan(plans, prices, request.plan, request.currency or account.currency, tx.now)
 
 
-def _require_subscription(account: BillingAccount) -> Subscription:
+def _require_subscription(account: BillingAccount) -> PlanSubscription:
     if account.subscription is None:
         raise Conflict("Your organisation has no subscription.")
     return account.subscription
 
 
-def _is_incomplete(subscription: Subscription) -> bool:
+def _is_incomplete(subscription: PlanSubscription) -> bool:
     return subscription.status is SubscriptionStatus.INCOMPLETE

@@ -88,7 +88,7 @@ class PurchaseUpdates:
             if after.status is PurchaseStatus.SUCCEEDED and before.status is not PurchaseStatus.SUCCEEDED:
                 assert after.expires_at is not None
                 await self.ledger.add_lot(tx, "purchase", after.credit_micros, after.id, after.expires_at)
-                data = self.render_purchase(after, tx.tenant, tx.now)
+                data = {**self.render_purchase(after, tx.tenant, tx.now), "version": 1}
                 await tx[EventLog].append([Event("credits.purchased", after.id, 1, data)])
             if after.refunded > before.refunded:
                 micros = after.credit_micros * after.refunded // after.total
