@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.api_json.changes import build_envelope_schema
 from adapters.api_json.billing import PURCHASE
+from adapters.api_json.changes import build_envelope_schema
 from adapters.api_json.credits import CREDIT_BALANCE, CREDIT_LOT
 from adapters.api_json.exports import EXPORT
 from adapters.api_json.products import AVAILABILITY, OFFER_LINE, PRODUCT, VARIANT
