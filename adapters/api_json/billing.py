@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from adapters.api_json.orgs import METER
-from adapters.api_json.resource import Body, JsonResource, create_decoder
+from adapters.api_json.resource import Body, JsonResource, create_decoder, create_nested_list_field
 from domain.billing.model import (
     CREDIT_CURRENCY,
     MAX_CREDITS,
@@ -19,6 +19,7 @@ from domain.billing.model import (
     DetailsChange,
     Invoice,
     InvoiceStatus,
+    PricedPlan,
     PurchaseKind,
     PurchaseStatus,
     SubscriptionStatus,
@@ -29,15 +30,21 @@ from domain.billing.usecases.purchases import PurchasePreview
 from domain.credits.model import MICROS_PER_CREDIT
 from domain.kernel import schema
 from domain.kernel.json_values import to_json_value
-from domain.kernel.resource import Field, RenderContext, computed
+from domain.kernel.resource import Field, RenderContext, computed, optional
 from domain.kernel.schema import Schema
 from domain.kernel.tenancy import Tenant
 from domain.usage.meters import METERS
 
+
+def _build_schema(fields: Mapping[str, Field | Schema], name: str | None = None, **options: Any) -> Schema:
+    """Return the schema of a part of a resource, from which optional properties may be absent."""
+    return JsonResource[Any](name, fields, **options).schema
+
+
 _PLAN: Final = schema.text("standard", max_length=100)
 _INTERVAL: Final = schema.enum(MONTH)
-_MONEY: Final = schema.response_object(None, {"amount": schema.money(9900), "currency": schema.currency()})
-_NULLABLE_TIME: Final = schema.nullable(schema.timestamp())
+_MONEY: Final = _build_schema({"amount": schema.money(9900), "currency": schema.currency()})
+_OPTIONAL_TIME: Final = optional(schema.timestamp())
 _ADDRESS_FIELDS: Final = {
     "line1": schema.text("1 Harbour Street", max_length=200),
     "line2": schema.text("2nd floor", max_length=200),
@@ -51,15 +58,14 @@ _ADDRESS_FIELDS: Final = {
         "x-words": "two capital letters (ISO 3166-1)",
     },
 }
-_ADDRESS: Final = schema.with_title(
-    "billing_address",
-    schema.response_object(None, {name: schema.nullable(one) for name, one in _ADDRESS_FIELDS.items()}),
+_ADDRESS: Final = _build_schema(
+    {name: one if name == "country" else optional(one) for name, one in _ADDRESS_FIELDS.items()},
+    title="billing_address",
 )
 _TAX_ID_FIELDS: Final = {"type": schema.enum(*TaxIdType), "value": schema.text("NO995525828MVA", max_length=40)}
-_TAX_ID: Final = schema.response_object(None, _TAX_ID_FIELDS)
-_PERIOD: Final = schema.response_object(None, {"start": schema.timestamp(), "end": schema.timestamp()})
-_CARD: Final = schema.response_object(
-    None,
+_TAX_ID: Final = _build_schema(_TAX_ID_FIELDS)
+_PERIOD: Final = _build_schema({"start": schema.timestamp(), "end": schema.timestamp()})
+_CARD: Final = _build_schema(
     {
         "brand": schema.text("visa"),
         "last4": schema.text("4242", max_length=4),
@@ -67,17 +73,15 @@ _CARD: Final = schema.response_object(
         "exp_year": schema.integer(2029, minimum=2000),
     },
 )
-_DISCOUNT: Final = schema.response_object(
-    None,
+_DISCOUNT: Final = _build_schema(
     {
         "name": schema.text("Launch offer"),
-        "percent_off": schema.nullable(schema.number(20.0)),
-        "amount_off": schema.nullable(schema.money(1000)),
-        "ends_at": _NULLABLE_TIME,
+        "percent_off": optional(schema.number(20.0)),
+        "amount_off": optional(schema.money(1000)),
+        "ends_at": _OPTIONAL_TIME,
     },
 )
-_SUBSCRIPTION: Final = schema.response_object(
-    None,
+_SUBSCRIPTION: Final = _build_schema(
     {
         "status": schema.enum(*SubscriptionStatus)
         | {
@@ -88,14 +92,14 @@ _SUBSCRIPTION: Final = schema.response_object(
         "current_period_end": schema.timestamp(),
         "cancel_at_period_end": schema.boolean(False),
         "interval": _INTERVAL,
-        "cancel_at": _NULLABLE_TIME,
-        "discount": schema.nullable(_DISCOUNT),
-        "scheduled_change": schema.nullable(
-            schema.response_object(None, {"plan": _PLAN, "interval": _INTERVAL, "effective_at": schema.timestamp()})
+        "cancel_at": _OPTIONAL_TIME,
+        "discount": optional(_DISCOUNT),
+        "scheduled_change": optional(
+            _build_schema({"plan": _PLAN, "interval": _INTERVAL, "effective_at": schema.timestamp()})
         ),
     },
 )
-_SOLD_PLAN: Final = schema.response_object(
+_SOLD_PLAN: Final = JsonResource[PricedPlan](
     None,
     {
         "code": _PLAN,
@@ -103,71 +107,51 @@ _SOLD_PLAN: Final = schema.response_object(
         "currency": schema.currency(),
         "monthly": schema.money(9900, "Price per month in minor units."),
         "meters": schema.map_schema(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}),
-        "announced": schema.nullable(
-            schema.response_object(None, {"monthly": schema.money(10900), "effective_at": schema.timestamp()})
+        "announced": optional(
+            computed(
+                _build_schema({"monthly": schema.money(10900), "effective_at": schema.timestamp()}),
+                lambda plan, _: (
+                    plan.next_price
+                    and {"monthly": plan.next_price.monthly, "effective_at": plan.next_price.effective_at}
+                ),
+            )
         ),
     },
+    title="priced_plan",
 )
-_OVERDUE_INVOICE: Final = schema.response_object(
-    None,
+_OVERDUE_INVOICE: Final = _build_schema(
     {
         "id": schema.id_schema("inv"),
-        "number": schema.nullable(schema.text("F-0001")),
+        "number": optional(schema.text("F-0001")),
         "amount_due": schema.money(9900),
         "currency": schema.currency(),
-        "hosted_invoice_url": schema.nullable(schema.url("https://invoice.example/i/1")),
+        "hosted_invoice_url": optional(schema.url("https://invoice.example/i/1")),
     },
 )
-_DETAILS: Final = schema.response_object(
-    "billing_details",
+_DETAILS: Final = _build_schema(
     {
         "name": schema.text("Fjord & Oak", max_length=200),
         "name_follows_org": schema.boolean(True),
-        "email": schema.nullable(schema.text("billing@fjord.example", max_length=320)),
+        "email": optional(schema.text("billing@fjord.example", max_length=320)),
     },
+    "billing_details",
 )
 
 
-def _select(value: Any, schema_: Schema) -> Any:
-    """Return the properties of a JSON value that its schema has."""
-    return None if value is None else {name: value.get(name) for name in schema_["properties"]}
+def _select(value: Any, selected: Schema) -> Any:
+    """Return the properties of a JSON value that the schema has."""
+    return None if value is None else {name: value[name] for name in selected["properties"] if name in value}
 
 
 def _render_subscription(view: AccountView, _: RenderContext) -> Any:
     return _select(to_json_value(view.account.subscription), _SUBSCRIPTION)
 
 
-def _render_plans(view: AccountView, _: RenderContext) -> Any:
-    return [
-        {
-            "code": plan.code,
-            "name": plan.name,
-            "currency": plan.currency,
-            "monthly": plan.monthly,
-            "meters": to_json_value(plan.meters),
-            "announced": to_json_value(
-                {"monthly": plan.next_price.monthly, "effective_at": plan.next_price.effective_at}
-            )
-            if plan.next_price is not None
-            else None,
-        }
-        for plan in view.plans
-    ]
-
-
 def _render_details(view: AccountView, _: RenderContext) -> Any:
     details: Details = view.account.details
-    follows = details.name in (None, view.organisation.name)
-    return {
-        "object": "billing_details",
-        "name": details.name or view.organisation.name,
-        "name_follows_org": follows,
-        "email": details.email,
-    }
-
-
-def _render_json(select: Any) -> Any:
-    return lambda view, _: to_json_value(select(view))
+    name = details.name or view.organisation.name
+    email = {"email": details.email} if details.email else {}
+    return {"object": "billing_details", "name": name, "name_follows_org": name == view.organisation.name, **email}
 
 
 ACCOUNT: Final = JsonResource[AccountView](
@@ -175,19 +159,20 @@ ACCOUNT: Final = JsonResource[AccountView](
     {
         "enabled": schema.boolean(description="Whether the service sells plans in this mode."),
         "plan": computed(_PLAN, lambda view, _: view.organisation.plan.code),
-        "subscription": Field(schema.nullable(_SUBSCRIPTION), _render_subscription, rendered=True),
-        "card": computed(schema.nullable(_CARD), lambda view, _: view.account.card),
-        "plans": Field(schema.array(_SOLD_PLAN), _render_plans, rendered=True),
+        "subscription": Field(_SUBSCRIPTION, _render_subscription, optional=True, rendered=True),
+        "card": optional(computed(_CARD, lambda view, _: view.account.card)),
+        "plans": create_nested_list_field(_SOLD_PLAN, lambda view: view.plans, "The plans with their prices."),
         "live": computed(schema.boolean(description="Whether real money is moved."), lambda view, _: view.is_live),
-        "grace_ends_at": computed(_NULLABLE_TIME, lambda view, _: view.account.grace_ends_at),
-        "address": computed(schema.nullable(_ADDRESS), lambda view, _: view.account.details.address),
-        "tax_id": computed(schema.nullable(_TAX_ID), lambda view, _: view.account.details.tax_id),
+        "grace_ends_at": optional(computed(schema.timestamp(), lambda view, _: view.account.grace_ends_at)),
+        "address": optional(computed(_ADDRESS, lambda view, _: view.account.details.address)),
+        "tax_id": optional(computed(_TAX_ID, lambda view, _: view.account.details.tax_id)),
         "details": Field(_DETAILS, _render_details, rendered=True),
         "credit_balance": schema.integer(5_000_000, description="Available credit in micro-US-dollars."),
-        "currency": computed(schema.nullable(schema.currency()), lambda view, _: view.account.currency),
+        "currency": optional(computed(schema.currency(), lambda view, _: view.account.currency)),
         "overdue_invoice": Field(
-            schema.nullable(_OVERDUE_INVOICE),
+            _OVERDUE_INVOICE,
             lambda view, _: _select(to_json_value(view.overdue), _OVERDUE_INVOICE),
+            optional=True,
             rendered=True,
         ),
     },
@@ -200,7 +185,7 @@ CONFIRMATION: Final = JsonResource[Confirmation](
         "client_secret": schema.text(
             "seti_1_secret_2", description="Secret for Stripe.js, valid for this confirmation."
         ),
-        "subscription": schema.nullable(schema.text("sub_1", description="The provider's ID of the subscription.")),
+        "subscription": optional(schema.text("sub_1", description="The provider's ID of the subscription.")),
     },
     description="What the browser confirms with the payment provider: a payment, or a card for later payments.",
 )
@@ -216,7 +201,7 @@ PREVIEW: Final = JsonResource[ChangePreview](
         "interval": computed(_INTERVAL, lambda *_: MONTH),
         "due_now": computed(_MONEY, lambda one, _: {"amount": one.due_now, "currency": one.currency}),
         "lines": computed(
-            schema.array(schema.response_object(None, {**_LINE_FIELDS, "proration": schema.boolean(True)})),
+            schema.array(_build_schema({**_LINE_FIELDS, "proration": schema.boolean(True)})),
             lambda one, _: [
                 {
                     "description": line.description,
@@ -228,15 +213,12 @@ PREVIEW: Final = JsonResource[ChangePreview](
             ],
         ),
         "next_invoice": computed(
-            schema.response_object(
-                None, {"amount": schema.money(9900), "currency": schema.currency(), "at": schema.timestamp()}
-            ),
+            _build_schema({"amount": schema.money(9900), "currency": schema.currency(), "at": schema.timestamp()}),
             lambda one, _: {"amount": one.next_amount, "currency": one.currency, "at": one.next_at},
         ),
         "effective_at": schema.timestamp(),
         "exceeds": schema.array(
-            schema.response_object(
-                None,
+            _build_schema(
                 {
                     "meter": schema.enum(*METERS),
                     "used": schema.integer(12, minimum=0),
@@ -252,7 +234,7 @@ INVOICE: Final = JsonResource[Invoice](
     "invoice",
     {
         "id": schema.id_schema("inv"),
-        "number": schema.nullable(schema.text("F-0001")),
+        "number": optional(schema.text("F-0001")),
         "status": schema.enum(*InvoiceStatus),
         "total": schema.money(9900),
         "amount_due": schema.money(0),
@@ -260,11 +242,10 @@ INVOICE: Final = JsonResource[Invoice](
         "tax": schema.money(0),
         "lines": computed(
             schema.array(
-                schema.response_object(
-                    None,
+                _build_schema(
                     {
                         **_LINE_FIELDS,
-                        "meter": schema.nullable(schema.enum(*METERS)),
+                        "meter": optional(schema.enum(*METERS)),
                         "quantity": schema.integer(1),
                     },
                 )
@@ -280,10 +261,10 @@ INVOICE: Final = JsonResource[Invoice](
                 for line in one.lines
             ],
         ),
-        "hosted_invoice_url": schema.nullable(schema.url("https://invoice.example/i/1")),
-        "invoice_pdf": schema.nullable(schema.url("https://invoice.example/i/1/pdf")),
-        "due_at": _NULLABLE_TIME,
-        "paid_at": _NULLABLE_TIME,
+        "hosted_invoice_url": optional(schema.url("https://invoice.example/i/1")),
+        "invoice_pdf": optional(schema.url("https://invoice.example/i/1/pdf")),
+        "due_at": _OPTIONAL_TIME,
+        "paid_at": _OPTIONAL_TIME,
     },
     description="An invoice of the payment provider.",
 )
@@ -314,22 +295,21 @@ PURCHASE: Final = JsonResource[CreditPurchase](
         "tax": _price("tax"),
         "total": _price("total"),
         "credit_micros": _CREDIT,
-        "confirmation": Field(schema.nullable(CONFIRMATION.schema), _render_confirmation, rendered=True),
-        "invoice": schema.nullable(
-            schema.response_object(
-                None,
+        "confirmation": Field(CONFIRMATION.schema, _render_confirmation, optional=True, rendered=True),
+        "invoice": optional(
+            _build_schema(
                 {
                     "id": schema.id_schema("inv"),
-                    "number": schema.nullable(schema.text("F-0001")),
-                    "hosted_invoice_url": schema.nullable(schema.url("https://invoice.example/i/1")),
-                    "invoice_pdf": schema.nullable(schema.url("https://invoice.example/i/1/pdf")),
+                    "number": optional(schema.text("F-0001")),
+                    "hosted_invoice_url": optional(schema.url("https://invoice.example/i/1")),
+                    "invoice_pdf": optional(schema.url("https://invoice.example/i/1/pdf")),
                 },
             )
         ),
         "refunded": _price("refunded"),
         "created_at": schema.timestamp(),
-        "paid_at": _NULLABLE_TIME,
-        "expires_at": _NULLABLE_TIME | {"description": "When unused credit of the purchase expires."},
+        "paid_at": _OPTIONAL_TIME,
+        "expires_at": optional(schema.timestamp("When unused credit of the purchase expires.")),
     },
     path="/v1/billing/credits/purchases/{id}",
     description="A purchase of prepaid credit for AI features.",

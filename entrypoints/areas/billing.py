@@ -43,9 +43,9 @@ def _create_services(uow: UnitOfWork, accounts: BillingService, ledger: CreditLe
 
 async def read_account(context: BillingReadContext) -> Reply:
     """Return the billing account."""
-    view = await context.service.accounts.get_view(context.tx)
     balance = await context.service.ledger.get_balance(context.tx)
-    return Reply(wire.ACCOUNT.render(view, context.render_context) | {"credit_balance": balance.available_micros})
+    view = await context.service.accounts.get_view(context.tx, balance.available_micros)
+    return context.build_resource_reply(wire.ACCOUNT, view)
 
 
 def _change_account(

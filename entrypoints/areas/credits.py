@@ -1,7 +1,7 @@
 """Credit: operations and ticks of the ledger, which the area `billing` includes (/v1/billing/credits)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, TypeAlias
 
 from adapters.api_json import credits as wire
 from domain.audit.model import AuditAct
@@ -16,20 +16,9 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 _NO_PRICES: Final[TokenPrices] = {}
-
-
-@runtime_checkable
-class HasLedger(Protocol):
-    """Service of the area: anything with a ledger."""
-
-    @property
-    def ledger(self) -> CreditLedger:
-        """The ledger."""
-        ...
-
-
-CreditReadContext: TypeAlias = ReadContext[HasLedger]
-CreditWriteContext: TypeAlias = WriteContext[HasLedger]
+CreditReadContext: TypeAlias = ReadContext[Any]
+CreditWriteContext: TypeAlias = WriteContext[Any]
+"""The service of the area is any object with the attribute `ledger`."""
 SETTINGS_SERVICE: Final = CreditSettingsService()
 
 
@@ -72,7 +61,7 @@ async def update_settings(context: CreditWriteContext) -> Reply:
     return context.build_resource_reply(wire.CREDIT_SETTINGS, settings)
 
 
-async def _undo_settings(_: HasLedger, tx: Tx, act: AuditAct) -> None:
+async def _undo_settings(_: object, tx: Tx, act: AuditAct) -> None:
     await SETTINGS_SERVICE.undo(tx, act)
 
 

@@ -145,7 +145,7 @@ async def test_settings_and_missing_credit_refuse_reservations(uow: UnitOfWork, 
     assert await check_sums(uow, tenant) == (30, 0)
 
 
-async def test_the_budget_begins_anew_each_month(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_budget_starts_again_each_month(uow: UnitOfWork, tenant: Tenant) -> None:
     await change_settings(uow, tenant, monthly_budget_micros=60)
     await add(uow, tenant, 1_000)
     async with uow.begin(tenant, CALL) as tx:

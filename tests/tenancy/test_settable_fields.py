@@ -72,7 +72,7 @@ CREATES = [
 PATCHES = [
     (operation, field)
     for operation in OPERATIONS
-    if operation.method == "PATCH"
+    if operation.method == "PATCH" and operation.caller_kind == "any"
     for field in list_fields(operation)
     if (operation.id, field) not in NEEDS_A_MODEL
 ]

@@ -12,6 +12,12 @@ from adapters.postgres.stores import load_statements
 
 FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
+    "billing.find_tenant": "a notification of the payment provider names a customer, not an organisation",
+    "billing.list_accounts": "the scheduler reconciles every account; each in its name",
+    "billing.list_ended_grace": "the scheduler ends grace periods of every organisation; each in its name",
+    "billing.list_unclosed": "the scheduler closes months of every organisation; each in its name",
+    "billing.list_top_ups": "the scheduler buys credit for every organisation; each in its name",
+    "billing.list_arrears": "operators look at accounts in arrears",
     "orgs.find_keys": "finds out whose credentials they are",
     "event_log.list_bounds": "one listener reads for every organisation; each of those asked for is named",
     "event_log.filter_licensed": "what other organisations' licences open; each licence names its owner and catalogue",

@@ -40,11 +40,12 @@ CREATE TABLE credit_lots (
     refunded bigint NOT NULL DEFAULT 0,
     expires_at timestamptz NOT NULL,
     announced boolean NOT NULL DEFAULT false,
+    expired boolean NOT NULL DEFAULT false,
     PRIMARY KEY (org, livemode, id)
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX credit_lots_reference ON credit_lots (org, livemode, reference);
--- of all lots, so that a change of `remaining` needs no new index entry
-CREATE INDEX credit_lots_expiry ON credit_lots (expires_at);
+-- `remaining` is not in the condition, so that its changes need no new index entry
+CREATE INDEX credit_lots_expiry ON credit_lots (expires_at) WHERE NOT expired;
 SELECT protect_tenant_table('credit_lots');
 
 CREATE TABLE credit_entries (
@@ -149,7 +150,7 @@ BEGIN
             WHERE r.org = tenant_org AND r.livemode = mode AND r.state = 'open' AND r.expires_at <= moment
         ), '[]') || coalesce((
             SELECT jsonb_agg(jsonb_build_object('kind', 'expiry', 'reference', l.reference)) FROM public.credit_lots AS l
-            WHERE l.org = tenant_org AND l.livemode = mode AND l.remaining > 0 AND l.expires_at <= moment
+            WHERE l.org = tenant_org AND l.livemode = mode AND NOT l.expired AND l.expires_at <= moment
         ), '[]') || given
     ) AS a (kind text, reference text, micros bigint, expires_at timestamptz, lot text)
     LOOP
@@ -226,7 +227,10 @@ BEGIN
             SELECT l.* INTO lot FROM public.credit_lots AS l
             WHERE l.org = tenant_org AND l.livemode = mode AND l.reference = action.reference FOR UPDATE;
             IF action.kind = 'expiry' THEN
-                ledger := public.post_credit(ledger, lot.id, 'expiry', -lot.remaining, lot.reference, seed, moment);
+                IF lot.remaining > 0 THEN
+                    ledger := public.post_credit(ledger, lot.id, 'expiry', -lot.remaining, lot.reference, seed, moment);
+                END IF;
+                UPDATE public.credit_lots AS l SET expired = true WHERE l.org = tenant_org AND l.livemode = mode AND l.id = lot.id;
             ELSE
                 IF action.kind = 'refund' THEN
                     rest := greatest(action.micros - lot.refund_total, 0);
@@ -245,7 +249,7 @@ BEGIN
                     lot.refunded := lot.refunded + part;
                 END IF;
                 UPDATE public.credit_lots AS l
-                SET micros = lot.micros, refund_total = lot.refund_total, refunded = lot.refunded, expires_at = lot.expires_at
+                SET micros = lot.micros, refund_total = lot.refund_total, refunded = lot.refunded, expires_at = lot.expires_at, expired = false
                 WHERE l.org = tenant_org AND l.livemode = mode AND l.id = lot.id;
                 IF action.kind = 'refund' THEN
                     result := lot.refunded;

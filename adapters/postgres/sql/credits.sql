@@ -11,7 +11,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND remaining > 0 ORDER BY expir
 
 -- announce_expiry --
 UPDATE credit_lots SET announced = true
-WHERE org = %(org)s AND livemode = %(livemode)s AND remaining > 0 AND NOT announced AND expires_at < %(before)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND remaining > 0 AND NOT announced AND NOT expired AND expires_at < %(before)s
 RETURNING id, remaining, expires_at
 
 -- page_entries --
@@ -35,7 +35,7 @@ SET input_micros_per_1k = excluded.input_micros_per_1k, output_micros_per_1k = e
 SELECT r.org, r.livemode FROM here.credit_reservations AS r WHERE r.state = 'open' AND r.expires_at <= %(now)s
 UNION
 SELECT l.org, l.livemode FROM here.credit_lots AS l
-WHERE l.remaining > 0 AND (l.expires_at <= %(now)s OR l.expires_at < %(announced_before)s AND NOT l.announced)
+WHERE NOT l.expired AND (l.expires_at <= %(now)s OR l.expires_at < %(announced_before)s AND NOT l.announced AND l.remaining > 0)
 LIMIT %(limit)s
 
 -- list_orgs_with_old_reservations --

@@ -61,6 +61,7 @@ class AccountView:
         is_live: Whether real money is moved.
         plans: The plans with their prices in the currency of the account.
         overdue: The oldest invoice whose payment has failed, or None.
+        credit_balance: The available credit in micro-US-dollars.
     """
 
     enabled: bool
@@ -69,6 +70,7 @@ class AccountView:
     account: BillingAccount
     plans: Sequence[PricedPlan]
     overdue: Invoice | None
+    credit_balance: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,8 @@ class BillingService:
             )
         return self.payments
 
-    async def get_view(self, tx: Tx) -> AccountView:
-        """Return the billing account of the tenant."""
+    async def get_view(self, tx: Tx, credit_balance: int) -> AccountView:
+        """Return the billing account of the tenant; `credit_balance` is the available credit."""
         organisation = await tx[OrgStore].get_organisation()
         account = await load_account(tx)
         plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
@@ -118,6 +120,7 @@ class BillingService:
             account=account,
             plans=price_plans(plans, prices, account.currency, tx.now),
             overdue=find_overdue_invoice(await tx[BillingStore].list_open_invoices()),
+            credit_balance=credit_balance,
         )
 
     async def preview(
