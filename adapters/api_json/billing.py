@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from adapters.api_json.orgs import METER
 from adapters.api_json.resource import Body, JsonResource, create_decoder, create_nested_list_field
+from adapters.api_json.usage import METER as USAGE_METER
 from domain.billing.model import (
     CREDIT_CURRENCY,
     MAX_CREDITS,
@@ -33,7 +34,6 @@ from domain.kernel.json_values import to_json_value
 from domain.kernel.resource import Field, RenderContext, computed, optional
 from domain.kernel.schema import Schema
 from domain.kernel.tenancy import Tenant
-from domain.usage.meters import METERS
 
 
 def _build_schema(fields: Mapping[str, Field | Schema], name: str | None = None, **options: Any) -> Schema:
@@ -220,7 +220,7 @@ PREVIEW: Final = JsonResource[ChangePreview](
         "exceeds": schema.array(
             _build_schema(
                 {
-                    "meter": schema.enum(*METERS),
+                    "meter": USAGE_METER,
                     "used": schema.integer(12, minimum=0),
                     "included": schema.integer(10, minimum=0),
                 },
@@ -245,7 +245,7 @@ INVOICE: Final = JsonResource[Invoice](
                 _build_schema(
                     {
                         **_LINE_FIELDS,
-                        "meter": optional(schema.enum(*METERS)),
+                        "meter": optional(USAGE_METER),
                         "quantity": schema.integer(1),
                     },
                 )

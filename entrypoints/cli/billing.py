@@ -153,7 +153,7 @@ def _build_price_json(price: PlanPrice) -> dict[str, Any]:
 
 def _require_payments(dependencies: Dependencies) -> Payments:
     """Return the payment provider. Raises CommandError if none is configured."""
-    payments = dependencies.find_optional(Payments)  # type: ignore[type-abstract]
+    payments = dependencies.find_optional(Payments)
     if payments is None:
         raise CommandError("No payment provider is configured. Set JOINERY_STRIPE_SECRET_KEY.")
     return payments
