@@ -114,6 +114,21 @@ async def test_unused_credit_is_released_and_calls_can_be_repeated(uow: UnitOfWo
     assert kinds[2:] == [("spend", -30, "use_1"), ("spend", -20, "use_1"), ("release", 10, "use_1")]
 
 
+async def test_days_have_their_last_balance_and_what_was_spent(uow: UnitOfWork, tenant: Tenant) -> None:
+    await change_settings(uow, tenant)
+    async with uow.begin(tenant, CALL) as tx:
+        first = tx.now
+        await LEDGER.add_lot(tx, "purchase", 100, "crp_1", first + YEAR)
+        advance_transaction(tx, timedelta(days=2))
+        await LEDGER.reserve(tx, "use_1", 50)
+        await LEDGER.settle(tx, "use_1", 20)
+        await LEDGER.add_lot(tx, "purchase", 5, "crp_2", first + YEAR)
+        days = await tx[CreditStore].list_days(first)
+        assert [(day.balance_micros, day.change_micros, day.spent_micros) for day in days] == [(100, 100, 0), (85, -15, 20)]
+        assert [day.day for day in days] == [first.date(), tx.now.date()]
+        assert await tx[CreditStore].list_days(first + timedelta(days=1)) == [*days[1:]]
+
+
 async def test_a_released_reservation_spends_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
     await change_settings(uow, tenant)
     await add(uow, tenant, 100)

@@ -9,8 +9,18 @@ from domain.access.model import ROLES, Principal
 from domain.access.ports import KeyStore
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
+from domain.billing.model import (
+    CreditPurchase,
+    Invoice,
+    InvoiceLine,
+    InvoiceStatus,
+    Period,
+    PurchaseKind,
+    PurchaseStatus,
+)
 from domain.catalogue.model import Product, Stream
 from domain.changes.model import FeedPosition
+from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.exports.ports import ExportStore
@@ -48,6 +58,7 @@ from domain.request_logs.ports import RequestLogSink
 from domain.runs.model import MAX_LISTED_COLUMNS, MAX_STORED_PROBLEMS, Run, RunColumn
 from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
+from domain.usage.meters import METERS
 from domain.webhooks.model import EncryptedSecrets, Endpoint
 from domain.webhooks.ports import WebhookStore
 from entrypoints.dependencies import Dependencies
@@ -88,6 +99,7 @@ class LargeOrganisation:
     keys: list[str] = field(default_factory=list)
     apps: list[str] = field(default_factory=list)
     audited: list[str] = field(default_factory=list)
+    purchases: list[str] = field(default_factory=list)
 
 
 async def create_large_organisation(
@@ -121,10 +133,33 @@ async def create_large_organisation(
     requests = [_request(tenant, number, now) for number in range(500)]
     await parts[RequestLogSink].write(requests)
     keys, apps, audited = await _access(parts, tenant, organisation, owner)
+    purchases = await _billing(parts, tenant, now)
     return LargeOrganisation(
         tenant, owner, product, sources, mappings, runs, probe, endpoints, deliveries, event, pairs, merges,
-        [one.id for one in requests], [user.id for user, _ in members], keys, apps, audited,
+        [one.id for one in requests], [user.id for user, _ in members], keys, apps, audited, purchases,
     )  # fmt: skip
+
+
+async def _billing(parts: Dependencies, tenant: Tenant, now: datetime) -> list[str]:
+    """Create invoices with a line for each meter, purchases, and lots of credit; return the IDs of the purchases."""
+    period, ledger, purchases = Period(now - timedelta(days=30), now), parts[CreditLedger], []
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
+        for number in range(40):
+            purchase = CreditPurchase(
+                id=new_id("crp"), kind=PurchaseKind.AUTOMATIC, status=PurchaseStatus.SUCCEEDED, credits=1000 + number,
+                request=f"large:{number}", amount=1000, total=1000, created_at=now,
+            )  # fmt: skip
+            await tx.store(CreditPurchase).add(purchase)
+            await ledger.add_lot(tx, "purchase", purchase.credit_micros, purchase.id, now + timedelta(days=number + 1))
+            purchases.append(purchase.id)
+            lines = tuple(InvoiceLine(PROSE, 900, period, 41_000, meter) for meter in METERS * 4)
+            await tx.store(Invoice).add(
+                Invoice(
+                    id=new_id("inv"), reference=f"in_{number}", number=f"F-{number:04}", status=InvoiceStatus.OPEN, currency="usd",
+                    total=99_900, tax=0, amount_due=99_900, lines=lines, created_at=now, hosted_invoice_url="https://invoice.example/" + "i" * 150,
+                )
+            )  # fmt: skip
+    return purchases
 
 
 async def _sources(parts: Dependencies, tenant: Tenant, catalogue: str, now: datetime) -> list[str]:

@@ -59,6 +59,8 @@ def _ids(made: LargeOrganisation) -> dict[str, Sequence[str]]:
         "/console/developers/reference/": [row.id for area in AREAS for row in area.operations],
         "/console/organisation/members/": made.members[1:2],
         "/console/organisation/agreement/versions/": ["1"],
+        "/console/billing/plans/": ["standard"],
+        "/console/billing/credit/purchases/": made.purchases[:1],
         "/console/organisation/audit/": made.audited[:1],
         "/console/invitations/": ["none"],
         "/console/brand/claims/": ["vcl_0000000000000000000000"],

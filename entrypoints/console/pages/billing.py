@@ -5,6 +5,7 @@ from typing import Any
 
 from domain.billing.model import TaxIdType
 from domain.billing.ports import Payments
+from domain.kernel.errors import NotFound
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.translation import N_, get_current_locale, gettext
 from entrypoints.http.exchange import Response
@@ -50,7 +51,9 @@ async def change_plan(page: PageContext) -> Response:
 
     A new subscription without a card continues with the payment.
     """
-    body = {"plan": page.path_parameters["plan"]}
+    body, account = {"plan": page.path_parameters["plan"]}, await page.api.get("/v1/billing")
+    if body["plan"] not in {plan["code"] for plan in account["plans"]}:
+        raise NotFound(gettext("There is no such plan."))
     if page.must_process:
         changed = await page.api.post("/v1/billing/subscription", body | page.form.select("promotion_code"))
         subscription = changed["subscription"]
@@ -61,7 +64,6 @@ async def change_plan(page: PageContext) -> Response:
             BASE_PATH, gettext("Change of plan scheduled") if is_scheduled else gettext("Plan changed")
         )
     preview = await page.api.post("/v1/billing/preview", body)
-    account = await page.api.get("/v1/billing")
     return page.render("billing/preview.html", preview=preview, account=account)
 
 
@@ -164,5 +166,5 @@ def render_card_form(
 
 
 pages.register_template(
-    "/invoices", "billing/invoices.html", page_size=20, operation_paths={"results": "/v1/billing/invoices"}
+    "/invoices", "billing/invoices.html", page_size=10, operation_paths={"results": "/v1/billing/invoices"}
 )
