@@ -124,7 +124,10 @@ async def test_days_have_their_last_balance_and_what_was_spent(uow: UnitOfWork, 
         await LEDGER.settle(tx, "use_1", 20)
         await LEDGER.add_lot(tx, "purchase", 5, "crp_2", first + YEAR)
         days = await tx[CreditStore].list_days(first)
-        assert [(day.balance_micros, day.change_micros, day.spent_micros) for day in days] == [(100, 100, 0), (85, -15, 20)]
+        assert [(day.balance_micros, day.change_micros, day.spent_micros) for day in days] == [
+            (100, 100, 0),
+            (85, -15, 20),
+        ]
         assert [day.day for day in days] == [first.date(), tx.now.date()]
         assert await tx[CreditStore].list_days(first + timedelta(days=1)) == [*days[1:]]
 
