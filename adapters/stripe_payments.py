@@ -497,7 +497,7 @@ class StripePayments(Payments):
 class _Declined(PaymentDeclined):
     """Declined payment with the code that Stripe states."""
 
-    def __init__(self, message: str, code_of_provider: str) -> None:
+    def __init__(self, message: str | None = None, code_of_provider: str = "") -> None:
         super().__init__(message)
         self.code_of_provider = code_of_provider
 
