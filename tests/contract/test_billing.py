@@ -200,7 +200,7 @@ async def take_step(billing: BillingHarness, step: str, value: float) -> str:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_providers_agree_on_random_histories(backend: Backend, seed: int) -> None:
-    harnesses = [await create_harness(backend, name) for name in PROVIDERS]
+    harnesses = [await create_harness(backend, name) for name in ("memory", "stripe")]
     rng, history = random.Random(seed), []
     for _ in range(30):
         step, value = rng.choice(STEPS), rng.random()
