@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
 
+from domain.billing.model import BillingAccount, Invoice, find_overdue_invoice
+from domain.billing.ports import BillingRegistry, BillingStore
 from domain.jobs.ports import JobDispatcher
+from domain.orgs.ports import OrgRegistry
 from domain.outbox.model import OutgoingMessage
 from domain.outbox.usecases import OutgoingMail
 from domain.platform.ports import Workload
@@ -22,12 +25,15 @@ from entrypoints.http.connections import create_hypercorn_config, serve
 from entrypoints.http.exchange import Response
 from entrypoints.http.health import ReadinessEndpoint
 from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 T = TypeVar("T")
 MAX_READ_SECONDS = 4.0
 """Maximum number of seconds for reading a part of the overview."""
 MAX_MESSAGES = 30
 """Maximum number of outgoing emails in the overview; older ones are omitted."""
+MAX_ARREARS = 50
+"""Maximum number of accounts in arrears in the overview; those with the latest end of the grace period are omitted."""
 CACHE_PERIOD = timedelta(seconds=2)
 """Time for which an overview is cached."""
 
@@ -49,6 +55,16 @@ class OverviewMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountInArrears:
+    """Billing account with a failed payment; `name` is that of the organisation, `invoice` the oldest overdue one."""
+
+    org: str
+    name: str
+    account: BillingAccount
+    invoice: Invoice | None
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Data of the operators' page.
 
@@ -61,6 +77,7 @@ class Overview:
         slowest: The sources whose newest runs took longest.
         troubled: The degraded and blocked sources.
         mail: The latest outgoing emails.
+        arrears: The billing accounts with a failed payment.
         sends_mail: Whether the service has a mail server to which it sends emails.
     """
 
@@ -72,6 +89,7 @@ class Overview:
     slowest: OverviewPart[Any]
     troubled: OverviewPart[Any]
     mail: OverviewPart[Sequence[OverviewMessage]]
+    arrears: OverviewPart[Sequence[AccountInArrears]]
     sends_mail: bool
 
     @property
@@ -108,8 +126,9 @@ class OverviewReader:
             _read_part(parts[Workload].list_slowest_sources()),
             _read_part(parts[Workload].list_failing_sources()),
             _read_part(self._read_messages()),
+            _read_part(self._read_arrears()),
         ]
-        names = ("readiness", "status", "backlog", "tenants", "slowest", "troubled", "mail")
+        names = ("readiness", "status", "backlog", "tenants", "slowest", "troubled", "mail", "arrears")
         found: dict[str, OverviewPart[Any]] = dict(zip(names, await asyncio.gather(*reads), strict=True))
         return Overview(now=now, sends_mail=parts[OutgoingMail].sends_messages, **found)
 
@@ -120,6 +139,17 @@ class OverviewReader:
             OverviewMessage(message, _decrypt_text(outbox, message))
             for message in await outbox.list_latest(MAX_MESSAGES)
         ]
+
+    async def _read_arrears(self) -> Sequence[AccountInArrears]:
+        """Return the accounts with a failed payment, by the end of the grace period."""
+        accounts = (await self._parts[BillingRegistry].list_arrears())[:MAX_ARREARS]
+        names = await self._parts[OrgRegistry].find_names([tenant.org for tenant, _ in accounts])
+        found = []
+        for tenant, account in accounts:
+            async with self._parts[UnitOfWork].begin_reading(tenant) as tx:
+                invoice = find_overdue_invoice(await tx[BillingStore].list_invoices(open_only=True))
+            found.append(AccountInArrears(tenant.org, names.get(tenant.org, ""), account, invoice))
+        return found
 
 
 def _decrypt_text(outbox: Any, message: OutgoingMessage) -> str:

@@ -13,7 +13,15 @@ from adapters.postgres.stores import (
     load_statements,
 )
 from adapters.postgres.table import RowMapping, Table
-from domain.credits.model import CreditAction, CreditEntry, CreditLot, CreditOutcome, CreditRate, CreditSettings
+from domain.credits.model import (
+    CreditAction,
+    CreditDay,
+    CreditEntry,
+    CreditLot,
+    CreditOutcome,
+    CreditRate,
+    CreditSettings,
+)
 from domain.credits.ports import CreditRateRegistry, CreditStore, CreditUpkeep
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -37,6 +45,7 @@ class PostgresCreditStore(TenantStore, CreditStore):
     list_lots = fetch_all(CreditLot)
     announce_expiry = fetch_all(CreditLot)
     page_entries = fetch_page(_ENTRIES.build_from_row, key=lambda row: str(row.number))
+    list_days = fetch_all(CreditDay)
     list_rates = fetch_all(_RATES.build_from_row)
 
     async def apply(self, actions: Sequence[CreditAction]) -> CreditOutcome:

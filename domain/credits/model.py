@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, TypedDict
 
@@ -49,6 +49,22 @@ class CreditEntry:
     lot: str
     reference: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CreditDay:
+    """Entries of the ledger on a day (UTC).
+
+    Attributes:
+        balance_micros: Available credit after the last entry.
+        change_micros: Sum of the entries.
+        spent_micros: Credit that was spent and not released.
+    """
+
+    day: date
+    balance_micros: int
+    change_micros: int
+    spent_micros: int
 
 
 @dataclass(frozen=True, slots=True)

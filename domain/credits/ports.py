@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from domain.credits.model import CreditAction, CreditEntry, CreditLot, CreditOutcome, CreditRate
+from domain.credits.model import CreditAction, CreditDay, CreditEntry, CreditLot, CreditOutcome, CreditRate
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
@@ -30,6 +30,10 @@ class CreditStore(Protocol):
 
     async def page_entries(self, page_request: PageRequest) -> Page[CreditEntry]:
         """Return a page of entries, newest first."""
+        ...
+
+    async def list_days(self, since: datetime) -> Sequence[CreditDay]:
+        """Return the days since the time that have entries, oldest first; only the newest 100,000 entries are read."""
         ...
 
     async def list_rates(self) -> Sequence[CreditRate]:

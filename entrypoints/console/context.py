@@ -30,6 +30,7 @@ from entrypoints.console.security import (
     CSRF_FIELD,
     NOTICE_COOKIE,
     SECURITY_HEADERS,
+    STRIPE_ORIGINS,
     THEME_COOKIE,
     CookieBuilder,
     ForgeryCheck,
@@ -527,6 +528,7 @@ class PageContext:
         status: int | None = None,
         image_origins: Iterable[str] = (),
         form_origins: Iterable[str] = (),
+        has_card_form: bool = False,
         **values: Any,
     ) -> Response:
         """Render a page. If htmx requests an element, render only the block whose name is the element's ID.
@@ -536,6 +538,7 @@ class PageContext:
             status: The HTTP status; None for the status of `refused`, or 200 without an error.
             image_origins: Origins on other sites from which the page may load images.
             form_origins: Origins on other sites to which forms of the page may redirect.
+            has_card_form: Whether the page contains the payment provider's form for a card.
             **values: Variables of the template.
         """
         refused = self.refused
@@ -546,11 +549,12 @@ class PageContext:
             "errors": refused.fields if refused else {},
         }
         body = render_template(template, self.request.element_id, common_values | values).encode("utf-8", "replace")
+        policy = build_content_policy(image_origins, form_origins, **(STRIPE_ORIGINS if has_card_form else {}))
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
             (b"cache-control", b"no-store"),
             (b"vary", b"Accept-Encoding, Accept-Language, Cookie, HX-Request"),
-            (b"content-security-policy", build_content_policy(image_origins, form_origins)),
+            (b"content-security-policy", policy),
             *SECURITY_HEADERS,
         ]
         if self.notice:

@@ -171,6 +171,19 @@ def format_money(value: Mapping[str, Any] | None) -> str:
     return format_currency(amount, code.upper(), pattern, get_current_locale(), currency_digits=False)
 
 
+def format_micros(value: int | None) -> str:
+    """Format an amount in millionths of a US dollar, with two to six decimal places; a dash for None."""
+    if value is None:
+        return "–"
+    pattern = get_current_locale().currency_formats["standard"].pattern.replace(".00", ".00####")
+    return format_currency(Decimal(value).scaleb(-6), "USD", pattern, get_current_locale(), currency_digits=False)
+
+
+def format_dollars(micros: int | None) -> str:
+    """Format millionths of a US dollar as the value of a form field: `5.00`; empty for None."""
+    return "" if micros is None else f"{Decimal(micros).scaleb(-6):.2f}"
+
+
 def format_byte_count(value: int | None) -> str:
     """Format a number of bytes with a unit and at most three significant digits: `1.25 MB`; a dash for None."""
     if value is None:
@@ -281,6 +294,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "short_date": format_short_date,
     "number": format_number,
     "money": format_money,
+    "micros": format_micros,
     "size": format_byte_count,
     "duration": format_duration,
     "words": format_words,

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -230,6 +231,22 @@ def convert_to_utc(text: str) -> str:
         return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError):
         return text.strip()
+
+
+def parse_number(text: str) -> Any:
+    """Parse a number with an optional `$` or `%`; any other text is returned unchanged, so that the API rejects it."""
+    try:
+        found = Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
+    except InvalidOperation:
+        return text
+    # Conversion of a number with a large exponent would use too much memory.
+    return found if found.is_finite() and abs(found.adjusted()) < 12 else text
+
+
+def parse_dollars(text: str) -> Any:
+    """Parse an amount in US dollars as millionths of a dollar; text that is not a number is returned unchanged."""
+    amount = parse_number(text)
+    return int(amount.scaleb(6)) if isinstance(amount, Decimal) else amount
 
 
 def convert_to_day_start(text: str, days_later: int = 0) -> str:

@@ -18,6 +18,7 @@ from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import AuditEntry, AuditFilter
 from domain.audit.ports import AuditLog
+from domain.billing.ports import Payments
 from domain.changes.ports import NetworkLog
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
@@ -89,6 +90,7 @@ _TYPES_BY_NAME: Mapping[str, Any] = {
     "models": LanguageModels | None,
     "objects": ObjectStore,
     "parsers": ParserRunner,
+    "payments": Payments | None,
     "readiness": ReadinessChecks,
     "request_logs": RequestLogSink,
     "schema": SchemaCheck,

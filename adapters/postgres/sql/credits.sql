@@ -22,6 +22,16 @@ WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY number DESC LIMIT {limit} --? forwards
 ORDER BY number ASC LIMIT {limit} --? backwards
 
+-- list_days --
+SELECT
+    (e.at AT TIME ZONE 'UTC')::date, (array_agg(e.balance_micros ORDER BY e.number DESC))[1], sum(e.amount_micros)::bigint,
+    coalesce(-sum(e.amount_micros) FILTER (WHERE e.kind IN ('spend', 'release')), 0)::bigint
+FROM (
+    SELECT number, kind, amount_micros, balance_micros, at FROM credit_entries
+    WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY number DESC LIMIT 100000
+) AS e
+WHERE e.at >= %(since)s GROUP BY 1 ORDER BY 1
+
 -- list_rates --
 SELECT {rate} FROM credit_rates ORDER BY model, effective_at
 

@@ -1,7 +1,7 @@
 """Pages of matches and their review, merges and their undo, and the settings of the judge."""
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,6 +10,8 @@ from domain.matching.model import PairFilter, PairStatus
 from domain.matching.ports import PairStore
 from entrypoints.console.context import OperationRefused, PageContext, Pages
 from entrypoints.console.products import build_match_item, compare_items, list_picture_origins
+from entrypoints.console.rendering import format_dollars
+from entrypoints.console.request import parse_dollars, parse_number
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from ports.language_models import LanguageModels
@@ -18,8 +20,6 @@ WRITE_SCOPE = "products:write"
 _STATUSES = ("open", "merged", "dismissed", "superseded")
 _SETTINGS_PATH = "/v1/matching/judge-settings"
 _PERCENT_FIELDS = ("auto_merge_at", "auto_dismiss_at")
-_MICROS_PER_DOLLAR = 1_000_000
-"""Number of micros in a dollar. `daily_budget_micros` is an amount in micros, that is, millionths of a dollar."""
 
 pages = Pages("/console", section=N_("Matching"), scope="products:read")
 
@@ -149,7 +149,7 @@ async def show_judge_settings(page: PageContext) -> Response:
         "enabled": settings["enabled"],
         "model": settings.get("model") or "",
         **{name: f"{Decimal(str(settings[name])) * 100:f}".rstrip("0").rstrip(".") for name in _PERCENT_FIELDS},
-        "daily_budget": f"{Decimal(settings['daily_budget_micros']) / _MICROS_PER_DOLLAR:.2f}",
+        "daily_budget": format_dollars(settings["daily_budget_micros"]),
     }
     if page.is_post:
         values = {name: page.form[name] for name in values}
@@ -158,25 +158,14 @@ async def show_judge_settings(page: PageContext) -> Response:
     )
 
 
-def _parse_number(text: str) -> Any:
-    """Parse a number with an optional `$` or `%`; any other text is returned unchanged, so that the API rejects it."""
-    try:
-        found = Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
-    except InvalidOperation:
-        return text
-    # Conversion of a number with a large exponent would use too much memory.
-    return found if found.is_finite() and abs(found.adjusted()) < 12 else text
-
-
 @pages.register_post("/judge", scope=WRITE_SCOPE, error_view=show_judge_settings)
 async def save_judge_settings(page: PageContext) -> Response:
     """Change the settings of the judge."""
     form = page.form
     body: dict[str, Any] = {"enabled": bool(form.get("enabled")), "model": form.get("model") or None}
     for name in _PERCENT_FIELDS:
-        percent = _parse_number(form.get(name))
+        percent = parse_number(form.get(name))
         body[name] = float(percent / 100) if isinstance(percent, Decimal) else percent
-    budget = _parse_number(form.get("daily_budget"))
-    body["daily_budget_micros"] = int(budget * _MICROS_PER_DOLLAR) if isinstance(budget, Decimal) else budget
+    body["daily_budget_micros"] = parse_dollars(form.get("daily_budget"))
     await page.api.send_change("PATCH", _SETTINGS_PATH, body)
     return page.redirect("/console/judge", gettext("Saved"))

@@ -107,7 +107,7 @@ async def remove_member(page: PageContext) -> Response:
     return page.redirect(MEMBERS_PATH, gettext("%(email)s removed", email=removed.email))
 
 
-@pages.register_get("/usage", scope="usage:read", title=N_("Plan and usage"))
+@pages.register_get("/usage", scope="usage:read", title=N_("Usage"))
 async def show_usage(page: PageContext) -> Response:
     """Show the plan and the usage by meter: share of the quota, daily values, and times when thresholds were reached."""
     usage, series = await page.api.get("/v1/usage"), await page.api.get("/v1/usage/series")
@@ -116,7 +116,6 @@ async def show_usage(page: PageContext) -> Response:
         **usage,
         days={one["meter"]: [(day["day"], day["used"]) for day in one["days"]] for one in series["series"]},
         plan=page.principal.organisation.plan,
-        plans=(await page.api.get("/v1/plans"))["data"] if page.may("org:read") else [],
     )
 
 
