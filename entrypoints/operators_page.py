@@ -147,7 +147,7 @@ class OverviewReader:
         found = []
         for tenant, account in accounts:
             async with self._parts[UnitOfWork].begin_reading(tenant) as tx:
-                invoice = find_overdue_invoice(await tx[BillingStore].list_invoices(open_only=True))
+                invoice = find_overdue_invoice(await tx[BillingStore].list_open_invoices())
             found.append(AccountInArrears(tenant.org, names.get(tenant.org, ""), account, invoice))
         return found
 

@@ -189,7 +189,9 @@ async def test_card_and_details(console: Console) -> None:
     assert refused.status == 400 and "f-country-error" in refused.text
     saved = await owner.follow(await owner.submit(refused, place, **fields, tax_type="no_vat", tax_id="NO995525828MVA"))
     assert "Billing details saved" in saved.text and 'value="Fjord &lt;AS&gt;"' in saved.text
-    assert '<option value="NO" selected>' in saved.text and "NO995525828MVA" in saved.text
+    assert '<option value="NO" selected>' in saved.text and "995525828MVA" in saved.text, re.findall(
+        "<option[^>]*selected", saved.text
+    )
     emptied = await owner.follow(await owner.submit(saved, place, name="", email="", country=""))
     assert "bills@fjord.test" not in emptied.text and "1 Quay" not in emptied.text
 

@@ -1,6 +1,6 @@
 """Pages of prepaid credit: balance, entries, settings and purchases."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
@@ -60,11 +60,9 @@ async def show_credit(page: PageContext) -> Response:
         is_sold=(await page.api.get("/v1/billing"))["enabled"],
         is_owner=page.principal.role == OWNER,
         form=form,
-        **_LIMITS,
+        min_credits=MIN_CREDITS,
+        max_credits=MAX_CREDITS,
     )
-
-
-_LIMITS = {"min_credits": MIN_CREDITS, "max_credits": MAX_CREDITS}
 
 
 def _list_points(
@@ -79,7 +77,7 @@ def _list_points(
     return [(at, micros / 1_000_000) for at, micros in zip([start, *ends], balances, strict=True)]
 
 
-def forecast_end(balance: Any, days: Sequence[CreditDay], now: datetime) -> datetime | None:
+def forecast_end(balance: Mapping[str, Any], days: Sequence[CreditDay], now: datetime) -> datetime | None:
     """Return the time until which credit lasts at the average use of the last 14 days; None if none was used.
 
     Credit lasts at most until the last lot expires.
@@ -94,8 +92,8 @@ def forecast_end(balance: Any, days: Sequence[CreditDay], now: datetime) -> date
     if spent <= 0 or not balance["available_micros"]:
         return None
     last_expiry = max((to_utc_datetime(lot["expires_at"]) for lot in balance["lots"]), default=now)
-    remaining = timedelta(days=AVERAGED_DAYS) * min(balance["available_micros"] / spent, 1_000)
-    return min(now + remaining, last_expiry)
+    periods: float = min(balance["available_micros"] / spent, 1_000)
+    return min(now + timedelta(days=AVERAGED_DAYS) * periods, last_expiry)
 
 
 @pages.register_post("/settings", error_view=show_credit)
@@ -128,7 +126,9 @@ async def buy_credit(page: PageContext) -> Response:
         if not refused.fields:
             raise
         page.refused = refused
-    return page.render("billing/buy.html", preview=preview, number=text, **_LIMITS)
+    return page.render(
+        "billing/buy.html", preview=preview, number=text, min_credits=MIN_CREDITS, max_credits=MAX_CREDITS
+    )
 
 
 @pages.register_get("/purchases/<purchase>")
