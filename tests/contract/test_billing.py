@@ -17,11 +17,13 @@ from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, DomainError, PaymentDeclined
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.usage.meters import RECORDS, find_month_start, find_next_month
+from domain.orgs.model import MeterAllowance
+from domain.usage.meters import RECORDS, SOURCES, find_month_start, find_next_month
 from domain.usage.ports import UsageMeters
 from domain.usage.usecases.quota import get_monthly_quota
 from entrypoints.factories import create_usage_service
 from tests.stripe_server import InProcessClient
+from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.billing import BAD_CARD, GOOD_CARD, PROVIDERS, BillingHarness, StripeProvider, run_jobs
 from tests.support.builders import CALL
@@ -39,6 +41,9 @@ async def billing(request: pytest.FixtureRequest, backend: Backend) -> AsyncIter
 
 
 async def create_harness(backend: Backend, provider: str) -> BillingHarness:
+    for code, monthly in (("free", 0), ("standard", 9_900), ("high", 49_900), ("max", 199_900)):
+        meters = {RECORDS: MeterAllowance(500_000, 1_000, 10), SOURCES: MeterAllowance(10, 1, 900)}
+        await backend.offer(builders.plan(code, monthly=monthly, meters=meters))
     organisation = await backend.organisation(plan=await backend.registry.find_plan("free"))
     return BillingHarness(backend, PROVIDERS[provider](backend.now()), Tenant(organisation.id, True))
 
