@@ -378,3 +378,17 @@ async def test_credit_is_bought_automatically_once_a_day(billing: BillingHarness
     async with billing.backend.uow.begin_reading(billing.tenant) as tx:
         [purchase] = (await tx.store(CreditPurchase).page(PageRequest(10))).items
     assert (purchase.kind, purchase.status, purchase.credits) == ("automatic", "succeeded", 600)
+
+
+async def test_other_products_and_unknown_plans_change_nothing(backend: Backend) -> None:
+    billing = await create_harness(backend, "stripe")
+    provider = billing.provider
+    assert isinstance(provider, StripeProvider)
+    await billing.store_card()
+    customer = (await billing.read()).customer or ""
+    for product in ("consulting", "joinery_plan_former"):
+        provider.client.products.create({"id": product, "name": product})
+        price = {"currency": "usd", "product": product, "recurring": {"interval": "month"}, "unit_amount": 500}
+        provider.client.subscriptions.create({"customer": customer, "items": [{"price_data": price}]})
+        await billing.synchronise()
+        assert await billing.get_plan() == ("free", False)
