@@ -1,7 +1,7 @@
 # Commands for developers; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients test-stripe check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
   bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand bench-brand bench-publishing bench-licensed-reads bench-credits
 
 PYTHON ?= python3
@@ -90,6 +90,10 @@ clients: install ## Build the Python and TypeScript clients and the Postman coll
 test-clients: install ## Test the clients, and clients from other generators, against a server (needs npm and java).
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,clients]'
 	@$(BIN)/python -m pytest -q -m clients $(ARGS) tests/clients
+
+test-stripe: install ## Test billing on a sandbox of Stripe, with test clocks (JOINERY_TEST_STRIPE_KEY=sk_test_…).
+	@test -n "$$JOINERY_TEST_STRIPE_KEY" || { echo "JOINERY_TEST_STRIPE_KEY is not set: use the secret key of a sandbox of Stripe." >&2; exit 1; }
+	@$(BIN)/python -m pytest -q -k sandbox $(ARGS) tests/contract/test_billing.py
 
 soak: install ## Run the long tests.
 	@$(BIN)/python -m pytest -q -m soak tests

@@ -154,12 +154,18 @@ class StripePayments(Payments):
                 ),
                 self._list(self._api.charges.list_async, {"customer": customer}, reads_all=all_invoices),
             )
+            if getattr(profile, "deleted", False):
+                return ProviderAccount(
+                    customer=customer, currency=None, details=Details(), card=None, subscription=None, invoices=[]
+                )
             method = methods.data[0] if methods.data else None
             if method is not None and profile.invoice_settings.default_payment_method != method.id:
                 await self._api.customers.update_async(
                     customer, {"invoice_settings": {"default_payment_method": method.id}}
                 )
-            current = next((one for one in subscriptions.data if one.status in _STATUSES), None)
+            current = next(
+                (one for one in subscriptions.data if one.status in _STATUSES and _is_own(one.to_dict())), None
+            )
             schedule = await self._read_schedule(current)
         refunded = {charge["payment_intent"]: charge["amount_refunded"] for charge in charges}
         return ProviderAccount(
@@ -497,7 +503,7 @@ class StripePayments(Payments):
 class _Declined(PaymentDeclined):
     """Declined payment with the code that Stripe states."""
 
-    def __init__(self, message: str, code_of_provider: str) -> None:
+    def __init__(self, message: str | None = None, code_of_provider: str = "") -> None:
         super().__init__(message)
         self.code_of_provider = code_of_provider
 
@@ -552,6 +558,12 @@ def _read_details(customer: Json) -> Details:
     )
 
 
+def _is_own(subscription: Json) -> bool:
+    """Return whether the subscription is for one of our plans, not for something else that the operator sells."""
+    [item, *_] = subscription["items"]["data"]
+    return _get_id(item["price"]["product"]).startswith(PRODUCT_PREFIX)
+
+
 def _read_subscription(subscription: Json, change: ScheduledChange | None) -> PlanSubscription:
     item = subscription["items"]["data"][0]
     price = item["price"]
@@ -562,7 +574,7 @@ def _read_subscription(subscription: Json, change: ScheduledChange | None) -> Pl
         status=_STATUSES[subscription["status"]],
         plan=_get_id(price["product"]).removeprefix(PRODUCT_PREFIX),
         currency=subscription["currency"],
-        monthly=price["unit_amount"],
+        monthly=price["unit_amount"] or 0,
         current_period_start=_read_time(item["current_period_start"]),
         current_period_end=_read_time(item["current_period_end"]),
         cancel_at_period_end=subscription["cancel_at_period_end"],

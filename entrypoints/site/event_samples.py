@@ -103,7 +103,8 @@ def _create_special_event(type: str, table: OperationTable) -> Event | None:
         balance = schema.build_example(CREDIT_BALANCE.schema)
         return Event(type, org, 1, {**balance, **amounts, "lots": balance["lots"] if is_low else [], "id": org})
     if type == "credits.purchased":
-        purchase = {**schema.build_example(PURCHASE.schema), "status": "succeeded", "confirmation": None}
+        purchase = schema.build_example(PURCHASE.schema) | {"status": "succeeded"}
+        del purchase["confirmation"]
         return Event(type, purchase["id"], 1, purchase)
     if type == "credits.expiring":
         lot = schema.build_example(CREDIT_LOT.schema)

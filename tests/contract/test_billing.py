@@ -17,11 +17,13 @@ from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, DomainError, PaymentDeclined
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.usage.meters import RECORDS, find_month_start, find_next_month
+from domain.orgs.model import MeterAllowance
+from domain.usage.meters import RECORDS, SOURCES, find_month_start, find_next_month
 from domain.usage.ports import UsageMeters
 from domain.usage.usecases.quota import get_monthly_quota
 from entrypoints.factories import create_usage_service
 from tests.stripe_server import InProcessClient
+from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.billing import BAD_CARD, GOOD_CARD, PROVIDERS, BillingHarness, StripeProvider, run_jobs
 from tests.support.builders import CALL
@@ -39,6 +41,9 @@ async def billing(request: pytest.FixtureRequest, backend: Backend) -> AsyncIter
 
 
 async def create_harness(backend: Backend, provider: str) -> BillingHarness:
+    for code, monthly in (("free", 0), ("standard", 9_900), ("high", 49_900), ("max", 199_900)):
+        meters = {RECORDS: MeterAllowance(500_000, 1_000, 10), SOURCES: MeterAllowance(10, 1, 900)}
+        await backend.offer(builders.plan(code, monthly=monthly, meters=meters))
     organisation = await backend.organisation(plan=await backend.registry.find_plan("free"))
     return BillingHarness(backend, PROVIDERS[provider](backend.now()), Tenant(organisation.id, True))
 
@@ -200,7 +205,7 @@ async def take_step(billing: BillingHarness, step: str, value: float) -> str:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_providers_agree_on_random_histories(backend: Backend, seed: int) -> None:
-    harnesses = [await create_harness(backend, name) for name in PROVIDERS]
+    harnesses = [await create_harness(backend, name) for name in ("memory", "stripe")]
     rng, history = random.Random(seed), []
     for _ in range(30):
         step, value = rng.choice(STEPS), rng.random()
@@ -373,3 +378,17 @@ async def test_credit_is_bought_automatically_once_a_day(billing: BillingHarness
     async with billing.backend.uow.begin_reading(billing.tenant) as tx:
         [purchase] = (await tx.store(CreditPurchase).page(PageRequest(10))).items
     assert (purchase.kind, purchase.status, purchase.credits) == ("automatic", "succeeded", 600)
+
+
+async def test_other_products_and_unknown_plans_change_nothing(backend: Backend) -> None:
+    billing = await create_harness(backend, "stripe")
+    provider = billing.provider
+    assert isinstance(provider, StripeProvider)
+    await billing.store_card()
+    customer = (await billing.read()).customer or ""
+    for product in ("consulting", "joinery_plan_former"):
+        provider.client.products.create({"id": product, "name": product})
+        price = {"currency": "usd", "product": product, "recurring": {"interval": "month"}, "unit_amount": 500}
+        provider.client.subscriptions.create({"customer": customer, "items": [{"price_data": price}]})
+        await billing.synchronise()
+        assert await billing.get_plan() == ("free", False)

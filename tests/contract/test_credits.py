@@ -12,8 +12,8 @@ import pytest
 
 from adapters.api_json.credits import render_balance, render_lot
 from adapters.api_json.event_schemas import EVENT_SCHEMAS
-from adapters.postgres.credits import PostgresCreditUpkeep
-from domain.credits.model import CREDIT_SETTINGS_ID, CreditEntry
+from adapters.postgres.credits import PostgresCreditRateRegistry, PostgresCreditUpkeep
+from domain.credits.model import CREDIT_SETTINGS_ID, CreditEntry, CreditRate
 from domain.credits.ports import CreditStore
 from domain.credits.usecases.ledger import (
     RESERVATION_TIMEOUT,
@@ -27,6 +27,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from entrypoints.operations.validation import Validator
+from ports.language_models import ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.contract.test_usage import advance_transaction as advance_session
 from tests.support import builders
@@ -409,3 +410,15 @@ async def test_random_histories_agree_with_the_model(uow: UnitOfWork, tenant: Te
             balance = await LEDGER.get_balance(tx)
             assert balance.available_micros == model.available(), step
     await check_sums(uow, tenant)
+
+
+async def test_a_stored_rate_determines_the_charge(backend: Backend, uow: UnitOfWork, tenant: Tenant) -> None:
+    model = f"model-{new_id('use')}"
+    usage = ModelUsage(model, 1_001, 10, 77)
+    registry = PostgresCreditRateRegistry(backend.pool)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await LEDGER.compute_charge(tx, usage) == 77
+        await registry.add_rate(CreditRate(model, 300, 2_400, tx.now + timedelta(days=31)))
+        assert await LEDGER.compute_charge(tx, usage) == 77
+        await registry.add_rate(CreditRate(model, 200, 1_000, tx.now - timedelta(days=1)))
+        assert await LEDGER.compute_charge(tx, usage) == 211

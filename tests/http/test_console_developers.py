@@ -67,7 +67,7 @@ async def test_a_keys_secret_is_shown_once_and_works(application: ApplicationHar
     assert secret not in listed.text and secret[-4:] in listed.text and "203.0.113.0/24" in listed.text
     assert "&lt;img src=x" in listed.text and "<img" not in listed.text and "never" in listed.text
     response = await Client(application.app, secret).get("/v1/org")
-    assert response.status == 200 and (await Client(application.app, secret).get("/v1/billing")).status == 404
+    assert response.status == 200 and (await Client(application.app, secret).get("/v1/no-such-path")).status == 404
     key = _insert_key(application, f"Sync {SPITE}")
     await application.sink.write(
         [builders.request_log(Tenant(application.orgs["Fjord"].id, True), actor=Actor("api_key", key))]

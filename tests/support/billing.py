@@ -1,5 +1,8 @@
 """Payment providers with a virtual clock, and a tenant's billing on them."""
 
+import asyncio
+import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +32,7 @@ from domain.jobs.model import build_lane_name
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from entrypoints.factories import create_usage_service
+from entrypoints.settings import STRIPE_URL
 from tests.stripe_server import InProcessClient, StripeServer
 from tests.support.backend import Backend
 from tests.support.builders import CALL
@@ -87,6 +91,45 @@ class StripeProvider:
         self.server.assert_valid()
 
 
+class _ClockedPayments(StripePayments):
+    """Stripe's adapter whose customers live on a test clock."""
+
+    clock = ""
+
+    async def create_customer(self, org: str, name: str, key: str) -> str:
+        created = await self._api.customers.create_async(
+            {"name": name, "metadata": {"org": org}, "test_clock": self.clock},
+            {"idempotency_key": f"{key}:{self.clock}"},
+        )
+        return str(created.id)
+
+
+class SandboxProvider:
+    """Stripe's adapter on a sandbox of Stripe, or on the imitated server over HTTP; time passes on a test clock."""
+
+    def __init__(self, now: datetime) -> None:
+        key, url = os.environ["JOINERY_TEST_STRIPE_KEY"], os.environ.get("JOINERY_TEST_STRIPE_URL", STRIPE_URL)
+        clocked = _ClockedPayments(key, "pk_test", "whsec_test", url=url)
+        self.payments: Payments = clocked
+        self.client = stripe.StripeClient(key, base_addresses={"api": url}, max_network_retries=2).v1
+        self.clock = self.client.test_helpers.test_clocks.create({"frozen_time": int(now.timestamp())}).id
+        clocked.clock = self.clock
+
+    async def store_card(self, customer: str, card: str) -> None:
+        await asyncio.to_thread(self.client.payment_methods.attach, card, {"customer": customer})
+
+    async def pay(self, secret: str) -> None:
+        intent = secret.partition("_secret")[0]
+        await asyncio.to_thread(self.client.payment_intents.confirm, intent, {"payment_method": GOOD_CARD})
+
+    def advance(self, to: datetime) -> None:
+        clocks = self.client.test_helpers.test_clocks
+        if int(to.timestamp()) > clocks.retrieve(self.clock).frozen_time:
+            clocks.advance(self.clock, {"frozen_time": int(to.timestamp())})
+            while clocks.retrieve(self.clock).status != "ready":
+                time.sleep(0.2)
+
+
 class MemoryProvider:
     """The provider in memory."""
 
@@ -115,7 +158,7 @@ class BillingHarness:
     """Billing of one organisation."""
 
     backend: Backend
-    provider: StripeProvider | MemoryProvider
+    provider: StripeProvider | MemoryProvider | SandboxProvider
     tenant: Tenant
 
     def __post_init__(self) -> None:
@@ -169,10 +212,12 @@ class BillingHarness:
             await self.service.end_grace(self.tenant, CALL)
 
 
-PROVIDERS: dict[str, Callable[[datetime], StripeProvider | MemoryProvider]] = {
+PROVIDERS: dict[str, Callable[[datetime], StripeProvider | MemoryProvider | SandboxProvider]] = {
     "memory": MemoryProvider,
     "stripe": StripeProvider,
 }
+if "JOINERY_TEST_STRIPE_KEY" in os.environ:
+    PROVIDERS["sandbox"] = SandboxProvider
 
 
 async def run_jobs(billing: BillingHarness) -> int:

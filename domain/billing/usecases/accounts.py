@@ -4,6 +4,7 @@ The provider's state is authoritative. Each change is made at the provider first
 stored, also after each notification and once a day. A process may therefore die between any two steps.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -44,8 +45,10 @@ from domain.usage.usecases.service import UsageService
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
+CHANGE_TIMEOUT_SECONDS: Final = 90.0
+"""Time limit of a change of an account, with all its requests to the provider."""
 CHANGE_LEASE: Final = timedelta(minutes=2)
-"""Time after which a change of an account that did not end no longer prevents others; longer than all its requests take."""
+"""Time after which a change that did not end no longer prevents others; longer than the time limit."""
 _LOG = logging.getLogger("joinery.billing")
 
 ApplyPurchases = Callable[[Tx, Sequence[Invoice]], Awaitable[Sequence[str]]]
@@ -330,6 +333,9 @@ class BillingService:
         """Save the account with the plan that its subscription grants; return the names of the audited fields that differ."""
         subscription = after.subscription
         granted = subscription.plan if subscription and is_entitled(subscription, after.grace_ends_at, tx.now) else None
+        if granted is not None and granted not in {plan.code for plan in await tx[OrgStore].list_plans()}:
+            _LOG.error("plan of a subscription does not exist", extra={"org": tx.tenant.org, "plan": granted})
+            granted = before.granted_plan
         after = replace(after, granted_plan=granted)
         if granted != before.granted_plan:
             await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
@@ -359,10 +365,14 @@ class BillingService:
                     raise Unavailable("Another change of the billing account is in progress. Try again.", retry_after=5)
                 await tx.store(BillingAccount).save(replace(account, busy_until=tx.now + CHANGE_LEASE))
         try:
-            await self.synchronise(tenant, context)
-            async with self.uow.begin_reading(tenant) as tx:
-                account = await load_account(tx)
-            yield account
+            async with asyncio.timeout(CHANGE_TIMEOUT_SECONDS):
+                await self.synchronise(tenant, context)
+                async with self.uow.begin_reading(tenant) as tx:
+                    account = await load_account(tx)
+                yield account
+        except TimeoutError:
+            await self._end_failed_change(tenant, context, is_exclusive)
+            raise Unavailable("The payment provider responds too slowly. Try again.", retry_after=60) from None
         except BaseException:
             await self._end_failed_change(tenant, context, is_exclusive)
             raise

@@ -27,7 +27,9 @@ from domain.events.ports import EventLog
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.usage.model import ModelUse
 from ports.clock import Clock
+from ports.language_models import ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
 RESERVATION_TIMEOUT = timedelta(minutes=15)
@@ -137,6 +139,15 @@ class CreditLedger:
             For each reservation, the credit that it has spent.
         """
         return await self._apply(tx, [CreditAction("settle", reference, micros) for reference, micros in costs])
+
+    async def compute_charge(self, tx: Tx, usage: ModelUse | ModelUsage) -> int:
+        """Return the credit that a use of a model costs: at the rate that applies now, or its cost if no rate is stored."""
+        stored = await tx[CreditStore].list_rates()
+        rates = [rate for rate in stored if rate.model == usage.model and rate.effective_at <= tx.now]
+        if not rates:
+            return usage.cost_micros
+        input_micros = usage.input_tokens * rates[-1].input_micros_per_1k
+        return -(-(input_micros + usage.output_tokens * rates[-1].output_micros_per_1k) // 1000)
 
     async def release(self, tx: Tx, reference: str) -> None:
         """Release an open reservation."""

@@ -269,7 +269,7 @@ class JudgeJob:
                     attempt.day, attempt.spent_micros = today, await _load_spent_today(tx)
                 if attempt.spent_micros + cost <= budget:
                     attempt.spent_micros += cost
-                elif await self.ledger.reserve(tx, prepared.use.id, cost):
+                elif await self.ledger.reserve(tx, prepared.use.id, await self.ledger.compute_charge(tx, prepared.use)):
                     prepared = replace(prepared, use=replace(prepared.use, prepaid=True))
                 elif cost > budget:
                     break
@@ -327,7 +327,7 @@ class JudgeJob:
     async def _settle(self, tx: Tx, reserved: ModelUse, usage: ModelUsage | None) -> None:
         """Settle the credit that was reserved for a request at the actual cost; without usage, release the credit."""
         if reserved.prepaid and usage is not None:
-            await self.ledger.settle(tx, reserved.id, usage.cost_micros)
+            await self.ledger.settle(tx, reserved.id, await self.ledger.compute_charge(tx, usage))
         elif reserved.prepaid:
             await self.ledger.release(tx, reserved.id)
 

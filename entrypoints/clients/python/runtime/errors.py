@@ -80,6 +80,10 @@ class AuthenticationRequired(JoineryError):
     """HTTP status 401: no credential, or an invalid one."""
 
 
+class PaymentDeclined(JoineryError):
+    """HTTP status 402: the card was declined."""
+
+
 class PermissionDenied(JoineryError):
     """HTTP status 403: the credential lacks a scope, or the plan lacks a feature."""
 
@@ -130,6 +134,7 @@ class WebhookVerificationError(JoineryError):
 BY_STATUS: Final[Mapping[int, type[JoineryError]]] = {
     400: InvalidRequest,
     401: AuthenticationRequired,
+    402: PaymentDeclined,
     403: PermissionDenied,
     404: NotFound,
     409: Conflict,
