@@ -161,7 +161,10 @@ class StripePayments(Payments):
                 )
             current = next((one for one in subscriptions.data if one.status in _STATUSES), None)
             schedule = await self._read_schedule(current)
-        refunded = {charge["payment_intent"]: charge["amount_refunded"] for charge in charges}
+        refunded: dict[str, int] = {}  # a payment has a charge for each attempt
+        for charge in charges:
+            intent = charge["payment_intent"]
+            refunded[intent] = refunded.get(intent, 0) + charge["amount_refunded"]
         return ProviderAccount(
             customer=customer,
             currency=profile.currency,

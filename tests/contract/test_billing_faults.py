@@ -1,0 +1,52 @@
+"""Billing accounts on the imitated Stripe server after faults, races and changes that were made by hand in Stripe."""
+
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import stripe
+
+from domain.billing.model import CreditPurchase
+from domain.kernel.tenancy import Tenant
+from tests.support.backend import Backend
+from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider
+from tests.support.builders import CALL
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
+
+
+class StripeBilling(BillingHarness):
+    """Billing of one organisation on the imitated server."""
+
+    provider: StripeProvider
+
+    def find_subscription(self) -> dict[str, Any]:
+        """Return the only active subscription of the server."""
+        [found] = self.provider.server.state.select("subscription", status="active")
+        return found
+
+
+@pytest_asyncio.fixture
+async def billing(backend: Backend) -> StripeBilling:
+    """Return the billing of a new organisation with the plan free."""
+    organisation = await backend.organisation(plan=await backend.registry.find_plan("free"))
+    return StripeBilling(backend, StripeProvider(backend.now()), Tenant(organisation.id, True))
+
+
+async def buy_credit(billing: StripeBilling) -> CreditPurchase:
+    """Return a paid purchase."""
+    purchase = await billing.purchases.buy(billing.tenant, CALL, 1000, "paid")
+    await billing.provider.pay(purchase.client_secret or "")
+    await billing.synchronise()
+    return purchase
+
+
+async def test_refund_of_a_payment_that_failed_before_is_known(billing: StripeBilling) -> None:
+    purchase = await billing.purchases.buy(billing.tenant, CALL, 1000, "key")
+    secret = purchase.client_secret or ""
+    with pytest.raises(stripe.CardError):
+        billing.provider.client.payment_intents.confirm(secret.partition("_secret")[0], {"payment_method": BAD_CARD})
+    await billing.provider.pay(secret)
+    await billing.synchronise()
+    refunded = await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400, "refund")
+    assert refunded.refunded == 400
