@@ -7,7 +7,10 @@ import pytest_asyncio
 import stripe
 
 from domain.billing.model import CreditPurchase
+from domain.credits.usecases.ledger import CreditSettingsService
+from domain.kernel.errors import IdempotencyKeyReused, Unavailable
 from domain.kernel.tenancy import Tenant
+from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
 from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider
 from tests.support.builders import CALL
@@ -50,3 +53,26 @@ async def test_refund_of_a_payment_that_failed_before_is_known(billing: StripeBi
     await billing.synchronise()
     refunded = await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400, "refund")
     assert refunded.refunded == 400
+
+
+async def test_repeated_purchase_of_another_amount_is_refused(billing: StripeBilling) -> None:
+    billing.provider.server.faults.append(Fault("POST", "/v1/invoices$", "503", 9))
+    with pytest.raises(Unavailable):
+        await billing.purchases.buy(billing.tenant, CALL, 100_000, "key")
+    billing.provider.server.faults.clear()
+    with pytest.raises(IdempotencyKeyReused):
+        await billing.purchases.buy(billing.tenant, CALL, 500, "key")
+    purchase = await billing.purchases.buy(billing.tenant, CALL, 100_000, "key")
+    assert [one["total"] for one in billing.provider.server.state.select("invoice")] == [purchase.total] == [100_000]
+
+
+async def test_repeated_automatic_purchase_keeps_its_amount(billing: StripeBilling) -> None:
+    await billing.store_card()
+    billing.provider.server.faults.append(Fault("POST", "/v1/invoices$", "503", 9))
+    for credits in (600, 900):
+        async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+            await CreditSettingsService().update(tx, "credits", {"top_up_credits": credits})
+            await billing.ledger.process_expiry(tx)
+        await billing.top_ups.buy_due()
+        billing.provider.server.faults.clear()
+    assert [one["total"] for one in billing.provider.server.state.select("invoice")] == [600]

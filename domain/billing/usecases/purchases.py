@@ -26,7 +26,7 @@ from domain.credits.model import MICROS_PER_CREDIT
 from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.kernel.errors import CurrencyUnsupported, NotFound, PaymentDeclined, Unprocessable
+from domain.kernel.errors import CurrencyUnsupported, IdempotencyKeyReused, NotFound, PaymentDeclined, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Tx, UnitOfWork
@@ -149,6 +149,7 @@ class PurchaseService:
 
         Raises:
             CurrencyUnsupported: The account is charged in another currency than that of credit.
+            IdempotencyKeyReused: The key belongs to a purchase of another number of credits.
         """
         payments = self.billing.require_payments(tenant)
         async with self.billing.changing(tenant, context, is_exclusive=False) as account:
@@ -160,6 +161,12 @@ class PurchaseService:
                     id = purchase.id
                     await tx.store(CreditPurchase).add(purchase)
                     await tx[AuditLog].add(AUDITED_PURCHASE_FIELDS.describe_creation(purchase))
+                elif kind is PurchaseKind.MANUAL and (await get_purchase(tx, id)).credits != credits:
+                    raise IdempotencyKeyReused
+                else:
+                    credits = (
+                        await get_purchase(tx, id)
+                    ).credits  # the setting of automatic purchases may have changed
             line = InvoiceLine(
                 f"{credits:,} credits", credits, Period(self.billing.clock.now(), self.billing.clock.now()), credits
             )
