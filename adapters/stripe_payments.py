@@ -143,7 +143,7 @@ class StripePayments(Payments):
                     {
                         "customer": customer,
                         "status": "all",
-                        "limit": 10,
+                        "limit": PAGE,
                         "expand": ["data.schedule", "data.discounts.source.coupon"],
                     }
                 ),
@@ -159,7 +159,7 @@ class StripePayments(Payments):
                 await self._api.customers.update_async(
                     customer, {"invoice_settings": {"default_payment_method": method.id}}
                 )
-            current = next((one for one in subscriptions.data if one.status in _STATUSES), None)
+            current = min(filter(_is_current, subscriptions.data), key=_rank_subscription, default=None)
             schedule = await self._read_schedule(current)
         refunded: dict[str, int] = {}  # a payment has a charge for each attempt
         for charge in charges:
@@ -553,6 +553,16 @@ def _read_details(customer: Json) -> Details:
         else None,
         TaxId(TaxIdType(tax_ids[0]["type"]), tax_ids[0]["value"]) if tax_ids else None,
     )
+
+
+def _is_current(subscription: Any) -> bool:
+    return subscription.status in _STATUSES
+
+
+def _rank_subscription(subscription: Any) -> tuple[bool, bool]:
+    """Return a sort key by which subscriptions to plans that are paid are first."""
+    item = subscription.to_dict()["items"]["data"][0]
+    return not _get_id(item["price"]["product"]).startswith(PRODUCT_PREFIX), subscription.status == "incomplete"
 
 
 def _read_subscription(subscription: Json, change: ScheduledChange | None) -> PlanSubscription:

@@ -76,3 +76,19 @@ async def test_repeated_automatic_purchase_keeps_its_amount(billing: StripeBilli
         await billing.top_ups.buy_due()
         billing.provider.server.faults.clear()
     assert [one["total"] for one in billing.provider.server.state.select("invoice")] == [600]
+
+
+async def test_subscription_to_an_unknown_product_grants_no_plan(billing: StripeBilling) -> None:
+    await billing.store_card()
+    client, customer = billing.provider.client, (await billing.read()).customer or ""
+    product = client.products.create({"name": "Consulting"})
+    price: Any = {"product": product.id, "currency": "usd", "unit_amount": 100, "recurring": {"interval": "month"}}
+    items: Any = [{"price_data": price, "quantity": 2}]
+    other = client.subscriptions.create({"customer": customer, "items": items})
+    await billing.synchronise()
+    assert await billing.get_plan() == ("free", False)
+    client.subscriptions.cancel(other.id)
+    await billing.subscribe("standard")
+    client.subscriptions.create({"customer": customer, "items": items})
+    await billing.synchronise()
+    assert await billing.get_plan() == ("standard", True)

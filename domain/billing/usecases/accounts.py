@@ -330,6 +330,9 @@ class BillingService:
         """Save the account with the plan that its subscription grants; return the names of the audited fields that differ."""
         subscription = after.subscription
         granted = subscription.plan if subscription and is_entitled(subscription, after.grace_ends_at, tx.now) else None
+        if granted is not None and granted not in {plan.code for plan in await tx[OrgStore].list_plans()}:
+            _LOG.warning("subscription to an unknown plan", extra={"org": tx.tenant.org, "plan": granted})
+            granted = None
         after = replace(after, granted_plan=granted)
         if granted != before.granted_plan:
             await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
