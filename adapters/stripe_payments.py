@@ -575,7 +575,7 @@ def _read_subscription(subscription: Json, change: ScheduledChange | None) -> Pl
         status=_STATUSES[subscription["status"]],
         plan=_get_id(price["product"]).removeprefix(PRODUCT_PREFIX),
         currency=subscription["currency"],
-        monthly=price["unit_amount"],
+        monthly=price["unit_amount"] or 0,  # null for prices with tiers or fractions of minor units
         current_period_start=_read_time(item["current_period_start"]),
         current_period_end=_read_time(item["current_period_end"]),
         cancel_at_period_end=subscription["cancel_at_period_end"],

@@ -92,3 +92,13 @@ async def test_subscription_to_an_unknown_product_grants_no_plan(billing: Stripe
     client.subscriptions.create({"customer": customer, "items": items})
     await billing.synchronise()
     assert await billing.get_plan() == ("standard", True)
+
+
+async def test_price_without_an_amount_can_be_read(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("standard")
+    billing.find_subscription()["items"]["data"][0]["price"]["unit_amount"] = None
+    await billing.synchronise()
+    assert (await billing.read()).subscription is not None
+    await billing.subscribe("high")
+    assert await billing.get_plan() == ("high", True)
