@@ -102,3 +102,12 @@ async def test_price_without_an_amount_can_be_read(billing: StripeBilling) -> No
     assert (await billing.read()).subscription is not None
     await billing.subscribe("high")
     assert await billing.get_plan() == ("high", True)
+
+
+@pytest.mark.parametrize("kind", ["500_after", "timeout_after"])
+async def test_failed_creation_of_a_customer_can_be_repeated(billing: StripeBilling, kind: str) -> None:
+    # Stripe stores failed responses for 24 hours
+    billing.provider.server.faults.append(Fault("POST", "/v1/customers$", kind, 3 if kind == "timeout_after" else 1))
+    with pytest.raises(Unavailable):
+        await billing.service.open_account(billing.tenant, CALL)
+    assert (await billing.service.open_account(billing.tenant, CALL)).customer is not None

@@ -379,7 +379,7 @@ class BillingService:
             account = await _lock_account(tx)
         if account.customer is not None:
             return account
-        customer = await payments.create_customer(organisation.id, organisation.name, f"customer:{organisation.id}")
+        customer = await payments.create_customer(organisation.id, organisation.name, new_id("req"))
         async with self.uow.begin(tenant, context) as tx:
             account = await _lock_account(tx)
             if account.customer is None:
