@@ -6,9 +6,10 @@ import pytest
 import pytest_asyncio
 import stripe
 
+from adapters.stripe_payments import StripePayments
 from domain.billing.model import CreditPurchase
 from domain.credits.usecases.ledger import CreditSettingsService
-from domain.kernel.errors import IdempotencyKeyReused, Unavailable
+from domain.kernel.errors import IdempotencyKeyReused, Unavailable, Unprocessable
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
@@ -111,3 +112,15 @@ async def test_failed_creation_of_a_customer_can_be_repeated(billing: StripeBill
     with pytest.raises(Unavailable):
         await billing.service.open_account(billing.tenant, CALL)
     assert (await billing.service.open_account(billing.tenant, CALL)).customer is not None
+
+
+async def test_account_is_unlocked_after_any_error(billing: StripeBilling, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise Unprocessable
+
+    await billing.store_card()
+    with monkeypatch.context() as patch:
+        patch.setattr(StripePayments, "fetch_account", fail)
+        with pytest.raises(Unprocessable):
+            await billing.subscribe("standard")
+    await billing.subscribe("standard")

@@ -391,8 +391,8 @@ class BillingService:
         """Permit other changes after one that failed, whose effect at the provider may be unknown."""
         try:
             await self.synchronise(tenant, context, ends_change=is_exclusive)
-        except Unavailable as error:
-            _LOG.warning("billing account not synchronised: %s", error, extra={"org": tenant.org})
+        except Exception as error:
+            _LOG.warning("billing account not synchronised: %r", error, extra={"org": tenant.org})
             async with self.uow.begin(tenant, context) as tx:
                 account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
                 if account is not None and is_exclusive:
