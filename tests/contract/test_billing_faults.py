@@ -1,11 +1,14 @@
 """Billing accounts on the imitated Stripe server after faults, races and changes that were made by hand in Stripe."""
 
+import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import stripe
 
+import domain.billing.usecases.accounts as accounts
 from adapters.stripe_payments import StripePayments
 from domain.billing.model import CreditPurchase
 from domain.credits.usecases.ledger import CreditSettingsService
@@ -124,3 +127,32 @@ async def test_account_is_unlocked_after_any_error(billing: StripeBilling, monke
         with pytest.raises(Unprocessable):
             await billing.subscribe("standard")
     await billing.subscribe("standard")
+
+
+async def test_slow_change_does_not_end_the_lease_of_another(billing: StripeBilling) -> None:
+    service, tenant = billing.service, billing.tenant
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    async def change() -> None:
+        async with service.changing(tenant, CALL):
+            began.set()
+            await may_end.wait()
+
+    async with service.changing(tenant, CALL):
+        await billing.backend.pass_time(accounts.CHANGE_LEASE)
+        other = asyncio.create_task(change())
+        await began.wait()
+    with pytest.raises(Unavailable):
+        async with service.changing(tenant, CALL):
+            pass
+    may_end.set()
+    await other
+
+
+async def test_change_ends_before_its_lease(billing: StripeBilling, monkeypatch: pytest.MonkeyPatch) -> None:
+    await billing.store_card()
+    monkeypatch.setattr(accounts, "CHANGE_TIMEOUT", timedelta(seconds=0.5))
+    with pytest.raises(Unavailable):
+        async with billing.service.changing(billing.tenant, CALL):
+            await asyncio.sleep(60)
+    assert (await billing.read()).busy_until is None

@@ -4,11 +4,12 @@ The provider's state is authoritative. Each change is made at the provider first
 stored, also after each notification and once a day. A process may therefore die between any two steps.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from domain.audit.ports import AuditLog
@@ -45,7 +46,9 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 CHANGE_LEASE: Final = timedelta(minutes=2)
-"""Time after which a change of an account that did not end no longer prevents others; longer than all its requests take."""
+"""Time after which a change of an account that did not end no longer prevents others."""
+CHANGE_TIMEOUT: Final = timedelta(seconds=90)
+"""Time after which a change is cancelled, so that it ends before its lease."""
 _LOG = logging.getLogger("joinery.billing")
 
 ApplyPurchases = Callable[[Tx, Sequence[Invoice]], Awaitable[Sequence[str]]]
@@ -253,7 +256,7 @@ class BillingService:
             await payments.create_invoice(account.customer or "", new)
 
     async def synchronise(
-        self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False, ends_change: bool = False
+        self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False, ended_lease: datetime | None = None
     ) -> Sequence[str]:
         """Read the provider's state and store it; return the names of the stored parts that differed.
 
@@ -263,7 +266,7 @@ class BillingService:
             tenant: The tenant.
             context: The request or job.
             all_invoices: Whether all invoices are compared, instead of the newest 100.
-            ends_change: Whether other changes of the account may begin afterwards.
+            ended_lease: The end of the lease of the change that has ended, so that others may begin afterwards.
         """
         if self.payments is None:
             return []
@@ -275,7 +278,7 @@ class BillingService:
             await tx.store(BillingAccount).save(account)
         state = await self.payments.fetch_account(account.customer or "", all_invoices=all_invoices)
         async with self.uow.begin(tenant, context) as tx:
-            return await self._store_state(tx, state, account.reads, all_invoices, ends_change)
+            return await self._store_state(tx, state, account.reads, all_invoices, ended_lease)
 
     async def end_grace(self, tenant: Tenant, context: AuditContext) -> None:
         """Withdraw the plan of a subscription whose grace period has ended, without a request to the provider."""
@@ -285,13 +288,13 @@ class BillingService:
                 await self._save_account(tx, account, account)
 
     async def _store_state(
-        self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ends_change: bool
+        self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ended_lease: datetime | None
     ) -> Sequence[str]:
         """Store the provider's state, unless a later one is stored; return the names of the parts that differed."""
         before = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
         if before is None:
             return []
-        after = replace(before, busy_until=None if ends_change else before.busy_until)
+        after = _release_lease(before, ended_lease)
         if read <= before.applied_read:
             await tx.store(BillingAccount).save(after)
             return []
@@ -352,24 +355,29 @@ class BillingService:
     ) -> AsyncIterator[BillingAccount]:
         """Begin a change of the account, whose state at the provider is stored before and after the change.
 
-        Raises Unavailable if another change is in progress, and `is_exclusive` is true.
+        Raises Unavailable if another change is in progress, and `is_exclusive` is true, or if the change takes too long.
         """
         await self.open_account(tenant, context)
+        lease = None
         if is_exclusive:
             async with self.uow.begin(tenant, context) as tx:
                 account = await _lock_account(tx)
                 if account.busy_until is not None and account.busy_until > tx.now:
                     raise Unavailable("Another change of the billing account is in progress. Try again.", retry_after=5)
-                await tx.store(BillingAccount).save(replace(account, busy_until=tx.now + CHANGE_LEASE))
+                lease = tx.now + CHANGE_LEASE
+                await tx.store(BillingAccount).save(replace(account, busy_until=lease))
         try:
-            await self.synchronise(tenant, context)
-            async with self.uow.begin_reading(tenant) as tx:
-                account = await load_account(tx)
-            yield account
-        except BaseException:
-            await self._end_failed_change(tenant, context, is_exclusive)
+            async with asyncio.timeout(CHANGE_TIMEOUT.total_seconds()):
+                await self.synchronise(tenant, context)
+                async with self.uow.begin_reading(tenant) as tx:
+                    account = await load_account(tx)
+                yield account
+        except BaseException as error:
+            await self._end_failed_change(tenant, context, lease)
+            if isinstance(error, TimeoutError):
+                raise Unavailable("The payment provider is too slow. Try again.", retry_after=30) from error
             raise
-        await self.synchronise(tenant, context, ends_change=is_exclusive)
+        await self.synchronise(tenant, context, ended_lease=lease)
 
     async def open_account(self, tenant: Tenant, context: AuditContext) -> BillingAccount:
         """Return the account; an account without a customer of the provider gets one."""
@@ -387,16 +395,16 @@ class BillingService:
                 await tx.store(BillingAccount).save(account)
         return account
 
-    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, is_exclusive: bool) -> None:
+    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, lease: datetime | None) -> None:
         """Permit other changes after one that failed, whose effect at the provider may be unknown."""
         try:
-            await self.synchronise(tenant, context, ends_change=is_exclusive)
+            await self.synchronise(tenant, context, ended_lease=lease)
         except Exception as error:
             _LOG.warning("billing account not synchronised: %r", error, extra={"org": tenant.org})
             async with self.uow.begin(tenant, context) as tx:
                 account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
-                if account is not None and is_exclusive:
-                    await tx.store(BillingAccount).save(replace(account, busy_until=None))
+                if account is not None:
+                    await tx.store(BillingAccount).save(_release_lease(account, lease))
 
     async def _get_used(self, tx: Tx) -> Mapping[str, int]:
         return {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
@@ -416,6 +424,11 @@ async def _lock_account(tx: Tx) -> BillingAccount:
         account = BillingAccount(created_at=tx.now, updated_at=tx.now)
         await tx.store(BillingAccount).add(account)
     return account
+
+
+def _release_lease(account: BillingAccount, lease: datetime | None) -> BillingAccount:
+    """Return the account without the lease, unless another change holds one."""
+    return replace(account, busy_until=None) if account.busy_until == lease else account
 
 
 async def load_account(tx: Tx) -> BillingAccount:
