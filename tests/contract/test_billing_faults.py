@@ -16,7 +16,7 @@ from domain.kernel.errors import IdempotencyKeyReused, Unavailable, Unprocessabl
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
-from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider
+from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider, run_jobs
 from tests.support.builders import CALL
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
@@ -156,3 +156,18 @@ async def test_change_ends_before_its_lease(billing: StripeBilling, monkeypatch:
         async with billing.service.changing(billing.tenant, CALL):
             await asyncio.sleep(60)
     assert (await billing.read()).busy_until is None
+
+
+async def test_price_is_not_changed_while_a_change_of_plan_is_in_progress(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("standard")
+    price = billing.find_subscription()["items"]["data"][0]["price"]
+    price["unit_amount"] = 100
+    await billing.synchroniser.queue_reconciliations()
+    async with billing.service.changing(billing.tenant, CALL):
+        with pytest.raises(Unavailable):
+            await run_jobs(billing)
+    assert billing.find_subscription()["items"]["data"][0]["price"] == price
+    await billing.backend.pass_time(timedelta(minutes=2))
+    await run_jobs(billing)
+    assert billing.find_subscription()["items"]["data"][0]["price"]["unit_amount"] == 9900

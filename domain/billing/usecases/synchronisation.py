@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from domain.billing.model import SubscriptionStatus
+from domain.billing.model import PricedPlan, SubscriptionStatus
 from domain.billing.ports import BillingRegistry, BillingStore
 from domain.billing.prices import price_plans
 from domain.billing.usecases.accounts import BillingService, load_account
@@ -92,6 +92,16 @@ class AccountSynchroniser:
 
     async def _apply_price(self, tenant: Tenant, context: AuditContext) -> None:
         """Change the price of a subscription from its next period on, if another price applies by then."""
+        if self.billing.payments is None or await self._find_new_price(tenant) is None:
+            return
+        async with self.billing.changing(tenant, context) as account:
+            plan, subscription = await self._find_new_price(tenant), account.subscription
+            if plan is not None and subscription is not None:
+                key = f"price:{subscription.id}:{plan.monthly}:{subscription.current_period_end.isoformat()}"
+                await self.billing.payments.change_price(subscription, plan, key)
+
+    async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
+        """Return the plan of the subscription with the price of the next period; None if the price stays."""
         async with self.uow.begin_reading(tenant) as tx:
             account = await load_account(tx)
             plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
@@ -101,14 +111,10 @@ class AccountSynchroniser:
             or subscription.status is not SubscriptionStatus.ACTIVE
             or subscription.scheduled_change
         ):
-            return
+            return None
         priced = price_plans(plans, prices, subscription.currency, subscription.current_period_end)
         plan = next((one for one in priced if one.code == subscription.plan), None)
-        if plan is None or plan.monthly == subscription.monthly or self.billing.payments is None:
-            return
-        key = f"price:{subscription.id}:{plan.monthly}:{subscription.current_period_end.isoformat()}"
-        await self.billing.payments.change_price(subscription, plan, key)
-        await self.billing.synchronise(tenant, context)
+        return plan if plan is not None and plan.monthly != subscription.monthly else None
 
     async def _finish(self, job: ClaimedJob) -> None:
         async with self.uow.begin(job.tenant, job.create_context("payments")) as tx:
