@@ -30,6 +30,7 @@ from domain.billing.model import (
 )
 from domain.billing.ports import InvalidSignature, NewInvoice, Payments, ProviderEvent
 from domain.kernel.errors import (
+    Conflict,
     CurrencyUnsupported,
     IdempotencyKeyReused,
     PaymentDeclined,
@@ -338,8 +339,10 @@ class StripePayments(Payments):
     async def cancel_now(self, subscription: PlanSubscription) -> None:
         async with _translating_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id)
-            if current.status in _STATUSES:
+            if current.status == "incomplete":
                 await self._api.subscriptions.cancel_async(subscription.id)
+            elif current.status in _STATUSES:
+                raise Conflict("The payment of the subscription was confirmed in the meantime. Read the account again.")
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:
         async with _translating_errors():

@@ -143,7 +143,7 @@ class Payments(Protocol):
         ...
 
     async def cancel_now(self, subscription: PlanSubscription) -> None:
-        """Cancel the subscription immediately; nothing happens if it has ended."""
+        """Cancel an incomplete subscription; nothing happens if it has ended. Raises Conflict if it was paid."""
         ...
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:

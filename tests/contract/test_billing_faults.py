@@ -10,9 +10,9 @@ import stripe
 
 import domain.billing.usecases.accounts as accounts
 from adapters.stripe_payments import StripePayments
-from domain.billing.model import CreditPurchase
+from domain.billing.model import CreditPurchase, PlanSubscription
 from domain.credits.usecases.ledger import CreditSettingsService
-from domain.kernel.errors import IdempotencyKeyReused, Unavailable, Unprocessable
+from domain.kernel.errors import Conflict, IdempotencyKeyReused, Unavailable, Unprocessable
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
@@ -171,3 +171,20 @@ async def test_price_is_not_changed_while_a_change_of_plan_is_in_progress(billin
     await billing.backend.pass_time(timedelta(minutes=2))
     await run_jobs(billing)
     assert billing.find_subscription()["items"]["data"][0]["price"]["unit_amount"] == 9900
+
+
+async def test_subscription_that_is_paid_meanwhile_is_not_replaced(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await billing.subscribe("standard")
+    confirmation = await billing.service.confirm_card(billing.tenant, CALL, "card")
+    cancel = StripePayments.cancel_now
+
+    async def cancel_later(self: StripePayments, subscription: PlanSubscription) -> None:
+        await billing.provider.pay(confirmation.client_secret)
+        await cancel(self, subscription)
+
+    monkeypatch.setattr(StripePayments, "cancel_now", cancel_later)
+    with pytest.raises(Conflict):
+        await billing.subscribe("high")
+    assert await billing.get_plan() == ("standard", True)
