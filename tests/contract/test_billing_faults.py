@@ -188,3 +188,13 @@ async def test_subscription_that_is_paid_meanwhile_is_not_replaced(
     with pytest.raises(Conflict):
         await billing.subscribe("high")
     assert await billing.get_plan() == ("standard", True)
+
+
+async def test_automatic_purchase_without_a_card_leaves_no_open_invoice(billing: StripeBilling) -> None:
+    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+        await CreditSettingsService().update(tx, "credits", {"top_up_credits": 600})
+        await billing.ledger.process_expiry(tx)
+    for _ in range(3):
+        await billing.top_ups.buy_due()
+        await billing.backend.pass_time(timedelta(hours=1))
+    assert [one["status"] for one in billing.provider.server.state.select("invoice")] == ["void"]

@@ -176,7 +176,7 @@ class PurchaseService:
             if kind is PurchaseKind.AUTOMATIC:
                 try:
                     await payments.pay_invoice(invoice)
-                except PaymentDeclined:
+                except (PaymentDeclined, Unprocessable):  # refused, such as without a card
                     await payments.void_invoice(invoice)
             else:
                 secret = await payments.find_payment_secret(invoice)
