@@ -198,3 +198,10 @@ async def test_automatic_purchase_without_a_card_leaves_no_open_invoice(billing:
         await billing.top_ups.buy_due()
         await billing.backend.pass_time(timedelta(hours=1))
     assert [one["status"] for one in billing.provider.server.state.select("invoice")] == ["void"]
+
+
+async def test_refund_of_zero_is_refused(billing: StripeBilling) -> None:
+    purchase = await buy_credit(billing)
+    with pytest.raises(Unprocessable):
+        await billing.purchases.refund(billing.tenant, CALL, purchase.id, 0, "refund")
+    assert not billing.provider.server.state.select("refund")

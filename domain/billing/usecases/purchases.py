@@ -202,9 +202,10 @@ class PurchaseService:
                 purchase = await get_purchase(tx, id)
                 invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
             rest = purchase.total - purchase.refunded
-            if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < (amount or rest) <= rest:
+            selected = rest if amount is None else amount
+            if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < selected <= rest:
                 raise Unprocessable(f"At most {rest} can be refunded, of a paid purchase.")
-            await payments.refund_invoice(invoice.reference, amount or rest, key)
+            await payments.refund_invoice(invoice.reference, selected, key)
         async with self.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, id)
 
