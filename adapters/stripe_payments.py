@@ -586,6 +586,7 @@ def _read_subscription(subscription: Json, change: ScheduledChange | None) -> Pl
         cancel_at=_read_time(cancel_at) if cancel_at else None,
         discount=_read_discount(discounts[0]) if discounts else None,
         scheduled_change=change,
+        started_at=_read_time(subscription["created"]),
     )
 
 

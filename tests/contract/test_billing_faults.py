@@ -10,7 +10,7 @@ import stripe
 
 import domain.billing.usecases.accounts as accounts
 from adapters.stripe_payments import StripePayments
-from domain.billing.model import CreditPurchase, PlanSubscription
+from domain.billing.model import CreditPurchase, PlanSubscription, SubscriptionStatus
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, IdempotencyKeyReused, Unavailable, Unprocessable
 from domain.kernel.tenancy import Tenant
@@ -205,3 +205,20 @@ async def test_refund_of_zero_is_refused(billing: StripeBilling) -> None:
     with pytest.raises(Unprocessable):
         await billing.purchases.refund(billing.tenant, CALL, purchase.id, 0, "refund")
     assert not billing.provider.server.state.select("refund")
+
+
+async def test_grace_period_ignores_unpaid_invoices_of_an_ended_subscription(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("standard")
+    await billing.store_card(BAD_CARD)
+    await billing.advance(timedelta(days=32))
+    await billing.advance(timedelta(days=20))
+    assert (await billing.read()).subscription is None
+    await billing.store_card()
+    await billing.subscribe("standard")
+    await billing.store_card(BAD_CARD)
+    await billing.advance(timedelta(days=33))
+    account = await billing.read()
+    assert account.subscription is not None
+    assert account.subscription.status is SubscriptionStatus.PAST_DUE
+    assert await billing.get_plan() == ("standard", True)
