@@ -296,7 +296,8 @@ class StripePayments(Payments):
             schedule: Any = current.schedule
             if schedule is None:
                 schedule = await self._api.subscription_schedules.create_async({"from_subscription": subscription.id})
-            phase = schedule.to_dict()["phases"][0]
+            phases, present = schedule.to_dict()["phases"], schedule.to_dict()["current_phase"]
+            phase = next((one for one in phases if present and one["start_date"] == present["start_date"]), phases[0])
             kept = {"start_date": phase["start_date"], "end_date": phase["end_date"]}
             kept["items"] = [{"price": _get_id(item["price"]), "quantity": 1} for item in phase["items"]]
             await self._api.subscription_schedules.update_async(

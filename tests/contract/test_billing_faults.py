@@ -222,3 +222,17 @@ async def test_grace_period_ignores_unpaid_invoices_of_an_ended_subscription(bil
     assert account.subscription is not None
     assert account.subscription.status is SubscriptionStatus.PAST_DUE
     assert await billing.get_plan() == ("standard", True)
+
+
+async def test_second_downgrade_applies_at_the_end_of_the_period(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("max")
+    await billing.subscribe("high")
+    await billing.advance(timedelta(days=32))
+    assert await billing.get_plan() == ("high", True)
+    await billing.subscribe("standard")
+    assert await billing.get_plan() == ("high", True)
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert subscription.scheduled_change is not None
+    assert subscription.scheduled_change.effective_at == subscription.current_period_end
