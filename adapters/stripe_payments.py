@@ -298,7 +298,10 @@ class StripePayments(Payments):
                 schedule = await self._api.subscription_schedules.create_async({"from_subscription": subscription.id})
             phases, present = schedule.to_dict()["phases"], schedule.to_dict()["current_phase"]
             phase = next((one for one in phases if present and one["start_date"] == present["start_date"]), phases[0])
-            kept = {"start_date": phase["start_date"], "end_date": phase["end_date"]}
+            # a phase without discounts ends those of the subscription
+            discounts: Any = {"discounts": [{"discount": _get_id(one)} for one in current.discounts or ()]}
+            discounts = discounts if discounts["discounts"] else {}
+            kept = {"start_date": phase["start_date"], "end_date": phase["end_date"], **discounts}
             kept["items"] = [{"price": _get_id(item["price"]), "quantity": 1} for item in phase["items"]]
             await self._api.subscription_schedules.update_async(
                 schedule.id,
@@ -310,6 +313,7 @@ class StripePayments(Payments):
                         {
                             "items": [await self._build_item(plan)],
                             "duration": {"interval": "month", "interval_count": 1},
+                            **discounts,
                         },
                     ],
                 },

@@ -236,3 +236,18 @@ async def test_second_downgrade_applies_at_the_end_of_the_period(billing: Stripe
     assert subscription is not None
     assert subscription.scheduled_change is not None
     assert subscription.scheduled_change.effective_at == subscription.current_period_end
+
+
+async def test_downgrade_keeps_the_discount(billing: StripeBilling) -> None:
+    await billing.store_card()
+    billing.provider.client.coupons.create({"id": "half", "percent_off": 50, "duration": "forever"})
+    billing.provider.client.promotion_codes.create({"promotion": {"type": "coupon", "coupon": "half"}, "code": "HALF"})
+    await billing.subscribe("high", promotion_code="HALF")
+    await billing.subscribe("standard")
+    [schedule] = billing.provider.server.state.select("subscription_schedule")
+    [discount] = billing.find_subscription()["discounts"]
+    assert [[one["discount"] for one in phase["discounts"]] for phase in schedule["phases"]] == [[discount]] * 2
+    await billing.advance(timedelta(days=32))
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert subscription.discount is not None
