@@ -10,9 +10,10 @@ import stripe
 
 import domain.billing.usecases.accounts as accounts
 from adapters.stripe_payments import StripePayments
-from domain.billing.model import CreditPurchase, PlanSubscription, SubscriptionStatus
+from domain.billing.model import CreditPurchase, Invoice, PlanSubscription, SubscriptionStatus
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, IdempotencyKeyReused, Unavailable, Unprocessable
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
@@ -251,3 +252,14 @@ async def test_downgrade_keeps_the_discount(billing: StripeBilling) -> None:
     subscription = (await billing.read()).subscription
     assert subscription is not None
     assert subscription.discount is not None
+
+
+async def test_invoices_that_are_stored_together_are_listed_newest_first(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("standard")
+    await billing.advance(timedelta(days=70))
+    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
+        invoices = (await tx.store(Invoice).page(PageRequest(100))).items
+    times = [one.created_at for one in invoices]
+    assert times == sorted(times, reverse=True)
+    assert len(times) == 3

@@ -317,7 +317,7 @@ class BillingService:
             one.reference: one for one in await tx[BillingStore].find_invoices([one.reference for one in invoices])
         }
         differing, current = [], []
-        for invoice in invoices:
+        for invoice in reversed(invoices):  # IDs ascend with the time of creation
             known = stored.get(invoice.reference)
             named = replace(invoice, id=known.id if known else new_id("inv"))
             current.append(named)
