@@ -259,6 +259,8 @@ class StripePayments(Payments):
                 {"idempotency_key": key},
             )
             current = await self._api.subscriptions.retrieve_async(created.id)
+            if current.status not in _STATUSES:  # an earlier attempt with this key has cancelled the subscription
+                raise PaymentDeclined
             if not charges_card or current.status != "incomplete" or current.latest_invoice is None:
                 return
         try:

@@ -12,7 +12,7 @@ import domain.billing.usecases.accounts as accounts
 from adapters.stripe_payments import StripePayments
 from domain.billing.model import CreditPurchase, Invoice, PlanSubscription, SubscriptionStatus
 from domain.credits.usecases.ledger import CreditSettingsService
-from domain.kernel.errors import Conflict, IdempotencyKeyReused, Unavailable, Unprocessable
+from domain.kernel.errors import Conflict, IdempotencyKeyReused, PaymentDeclined, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
@@ -263,3 +263,10 @@ async def test_invoices_that_are_stored_together_are_listed_newest_first(billing
     times = [one.created_at for one in invoices]
     assert times == sorted(times, reverse=True)
     assert len(times) == 3
+
+
+async def test_declined_request_is_declined_again(billing: StripeBilling) -> None:
+    await billing.store_card(BAD_CARD)
+    for _ in range(2):
+        with pytest.raises(PaymentDeclined):
+            await billing.subscribe("standard", "key")
