@@ -270,3 +270,16 @@ async def test_declined_request_is_declined_again(billing: StripeBilling) -> Non
     for _ in range(2):
         with pytest.raises(PaymentDeclined):
             await billing.subscribe("standard", "key")
+
+
+async def test_month_after_the_end_of_a_subscription_is_not_charged(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("standard")
+    began = billing.backend.now()
+    await billing.service.cancel(billing.tenant, CALL)
+    await billing.backend.pass_time(timedelta(days=45))
+    billing.provider.advance(billing.backend.now())
+    await billing.synchronise()
+    assert await billing.get_plan() == ("free", False)
+    found = await billing.registry.list_unclosed(billing.backend.now().date() + timedelta(days=60))
+    assert [month for tenant, month in found if tenant == billing.tenant] == [began.date().replace(day=1)]

@@ -339,8 +339,10 @@ class BillingService:
         after = replace(after, granted_plan=granted)
         if granted != before.granted_plan:
             await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
-        for plan in {before.granted_plan, granted} - {None}:
-            await tx[BillingStore].record_plan(find_month_start(tx.now.date()), plan or "")
+        month, ended = find_month_start(tx.now.date()), before.subscription
+        had_plan_before = ended is not None and ended.current_period_end.date() > month
+        for plan in {before.granted_plan if had_plan_before else None, granted} - {None}:
+            await tx[BillingStore].record_plan(month, plan or "")
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
