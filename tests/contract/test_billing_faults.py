@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 import stripe
 
-import domain.billing.usecases.accounts as accounts
 from adapters.stripe_payments import StripePayments
 from domain.billing.model import CreditPurchase, Invoice, PlanSubscription, SubscriptionStatus
+from domain.billing.usecases import accounts
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, IdempotencyKeyReused, PaymentDeclined, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
