@@ -137,31 +137,48 @@ class StripePayments(Payments):
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
         async with _translating_errors():
-            profile, methods, subscriptions, invoices, charges = await asyncio.gather(
-                self._api.customers.retrieve_async(customer, {"expand": ["tax_ids"]}),
-                self._api.payment_methods.list_async({"customer": customer, "type": "card", "limit": 1}),
-                self._api.subscriptions.list_async(
-                    {
-                        "customer": customer,
-                        "status": "all",
-                        "limit": PAGE,
-                        "expand": ["data.schedule", "data.discounts.source.coupon"],
-                    }
-                ),
-                self._list(
-                    self._api.invoices.list_async,
-                    {"customer": customer, "expand": ["data.payments"]},
-                    reads_all=all_invoices,
-                ),
-                self._list(self._api.charges.list_async, {"customer": customer}, reads_all=all_invoices),
+            try:
+                return await self._fetch_account(customer, all_invoices)
+            except (stripe.InvalidRequestError, AttributeError):
+                # Stripe refuses some requests about a deleted customer, and answers others with few properties
+                if (await self._api.customers.retrieve_async(customer)).to_dict().get("deleted"):
+                    return ProviderAccount(
+                        customer=customer,
+                        currency=None,
+                        details=Details(),
+                        card=None,
+                        subscription=None,
+                        invoices=(),
+                        is_deleted=True,
+                    )
+                raise
+
+    async def _fetch_account(self, customer: str, all_invoices: bool) -> ProviderAccount:
+        profile, methods, subscriptions, invoices, charges = await asyncio.gather(
+            self._api.customers.retrieve_async(customer, {"expand": ["tax_ids"]}),
+            self._api.payment_methods.list_async({"customer": customer, "type": "card", "limit": 1}),
+            self._api.subscriptions.list_async(
+                {
+                    "customer": customer,
+                    "status": "all",
+                    "limit": PAGE,
+                    "expand": ["data.schedule", "data.discounts.source.coupon"],
+                }
+            ),
+            self._list(
+                self._api.invoices.list_async,
+                {"customer": customer, "expand": ["data.payments"]},
+                reads_all=all_invoices,
+            ),
+            self._list(self._api.charges.list_async, {"customer": customer}, reads_all=all_invoices),
+        )
+        method = methods.data[0] if methods.data else None
+        if method is not None and profile.invoice_settings.default_payment_method != method.id:
+            await self._api.customers.update_async(
+                customer, {"invoice_settings": {"default_payment_method": method.id}}
             )
-            method = methods.data[0] if methods.data else None
-            if method is not None and profile.invoice_settings.default_payment_method != method.id:
-                await self._api.customers.update_async(
-                    customer, {"invoice_settings": {"default_payment_method": method.id}}
-                )
-            current = min(filter(_is_current, subscriptions.data), key=_rank_subscription, default=None)
-            schedule = await self._read_schedule(current)
+        current = min(filter(_is_current, subscriptions.data), key=_rank_subscription, default=None)
+        schedule = await self._read_schedule(current)
         refunded: dict[str, int] = {}  # a payment has a charge for each attempt
         for charge in charges:
             intent = charge["payment_intent"]

@@ -307,7 +307,7 @@ class BillingAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAccount:
-    """State of a customer at the payment provider."""
+    """State of a customer at the payment provider, who has nothing if `is_deleted` is true."""
 
     customer: str
     currency: str | None
@@ -315,6 +315,7 @@ class ProviderAccount:
     card: Card | None
     subscription: PlanSubscription | None
     invoices: Sequence[Invoice]
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,3 +283,25 @@ async def test_month_after_the_end_of_a_subscription_is_not_charged(billing: Str
     assert await billing.get_plan() == ("free", False)
     found = await billing.registry.list_unclosed(billing.backend.now().date() + timedelta(days=60))
     assert [month for tenant, month in found if tenant == billing.tenant] == [began.date().replace(day=1)]
+
+
+async def test_deleted_customer_has_no_plan_and_can_subscribe_again(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_: StripePayments, customer: str, all_invoices: bool) -> None:
+        error: Any = stripe.InvalidRequestError
+        raise error("No such customer", "customer", code="resource_missing")
+
+    await billing.store_card()
+    await billing.subscribe("standard")
+    customer = (await billing.read()).customer or ""
+    server = billing.provider.server
+    server.state.objects["customer"][customer] = {"id": customer, "object": "customer", "deleted": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(StripePayments, "_fetch_account", refuse)
+        with pytest.raises(Unavailable):
+            await billing.subscribe("high")
+    assert await billing.get_plan() == ("free", False)
+    await billing.store_card()
+    await billing.subscribe("standard")
+    assert await billing.get_plan() == ("standard", True)

@@ -290,7 +290,10 @@ class BillingService:
     async def _store_state(
         self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ended_lease: datetime | None
     ) -> Sequence[str]:
-        """Store the provider's state, unless a later one is stored; return the names of the parts that differed."""
+        """Store the provider's state, unless a later one is stored; return the names of the parts that differed.
+
+        An account whose customer was deleted gets another customer when it is used next.
+        """
         before = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
         if before is None:
             return []
@@ -298,6 +301,18 @@ class BillingService:
         if read <= before.applied_read:
             await tx.store(BillingAccount).save(after)
             return []
+        if state.is_deleted:  # a change that is in progress cannot continue
+            after = replace(
+                after,
+                customer=None,
+                currency=None,
+                card=None,
+                subscription=None,
+                grace_ends_at=None,
+                applied_read=read,
+                busy_until=None,
+            )
+            return await self._save_account(tx, before, after)
         differing = [*await self._store_invoices(tx, state.invoices)]
         after = replace(
             after,
@@ -373,6 +388,7 @@ class BillingService:
                 await self.synchronise(tenant, context)
                 async with self.uow.begin_reading(tenant) as tx:
                     account = await load_account(tx)
+                _check_customer(account)
                 yield account
         except BaseException as error:
             await self._end_failed_change(tenant, context, lease)
@@ -426,6 +442,11 @@ async def _lock_account(tx: Tx) -> BillingAccount:
         account = BillingAccount(created_at=tx.now, updated_at=tx.now)
         await tx.store(BillingAccount).add(account)
     return account
+
+
+def _check_customer(account: BillingAccount) -> None:
+    if account.customer is None:
+        raise Unavailable("The customer was deleted at the payment provider. Try again.", retry_after=1)
 
 
 def _release_lease(account: BillingAccount, lease: datetime | None) -> BillingAccount:
