@@ -305,3 +305,25 @@ async def test_deleted_customer_has_no_plan_and_can_subscribe_again(
     await billing.store_card()
     await billing.subscribe("standard")
     assert await billing.get_plan() == ("standard", True)
+
+
+async def test_error_of_one_organisation_does_not_stop_automatic_purchases(
+    backend: Backend, billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organisation = await backend.organisation(plan=await backend.registry.find_plan("free"))
+    broken = Tenant(organisation.id, True)
+    await billing.store_card()
+    for tenant in (broken, billing.tenant):
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await CreditSettingsService().update(tx, "credits", {"top_up_credits": 600})
+            await billing.ledger.process_expiry(tx)
+    create = StripePayments.create_customer
+
+    async def fail(self: StripePayments, org: str, name: str, key: str) -> str:
+        if org == broken.org:
+            raise RuntimeError
+        return await create(self, org, name, key)
+
+    monkeypatch.setattr(StripePayments, "create_customer", fail)
+    await billing.top_ups.buy_due()
+    assert [one["status"] for one in billing.provider.server.state.select("invoice")] == ["paid"]

@@ -77,9 +77,13 @@ class AccountSynchroniser:
         """Queue the reconciliation of the accounts that are due."""
         if self.billing.payments is None:
             return
+        context = AuditContext(Actor("service", "scheduler"), RECONCILIATION_JOB)
         for tenant in await self.registry.list_accounts(self.clock.now() - RECONCILIATION_INTERVAL):
-            async with self.uow.begin(tenant, AuditContext(Actor("service", "scheduler"), RECONCILIATION_JOB)) as tx:
-                await tx[JobStore].add(NewJob(RECONCILIATION_JOB, BILLING_LANE, tenant, key=RECONCILIATION_JOB))
+            try:
+                async with self.uow.begin(tenant, context) as tx:
+                    await tx[JobStore].add(NewJob(RECONCILIATION_JOB, BILLING_LANE, tenant, key=RECONCILIATION_JOB))
+            except Exception:
+                _LOG.exception("reconciliation not queued", extra={"org": tenant.org})
 
     async def end_grace_periods(self) -> None:
         """Withdraw the plans of subscriptions whose grace period has ended."""
@@ -89,6 +93,8 @@ class AccountSynchroniser:
                 await self.billing.end_grace(tenant, context)
             except DomainError as error:
                 _LOG.warning("grace period not ended: %s", error, extra={"org": tenant.org})
+            except Exception:
+                _LOG.exception("grace period not ended", extra={"org": tenant.org})
 
     async def _apply_price(self, tenant: Tenant, context: AuditContext) -> None:
         """Change the price of a subscription from its next period on, if another price applies by then."""
