@@ -30,6 +30,7 @@ from domain.billing.model import (
 )
 from domain.billing.ports import InvalidSignature, NewInvoice, Payments, ProviderEvent
 from domain.kernel.errors import (
+    Conflict,
     CurrencyUnsupported,
     IdempotencyKeyReused,
     PaymentDeclined,
@@ -136,38 +137,52 @@ class StripePayments(Payments):
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
         async with _translating_errors():
-            profile, methods, subscriptions, invoices, charges = await asyncio.gather(
-                self._api.customers.retrieve_async(customer, {"expand": ["tax_ids"]}),
-                self._api.payment_methods.list_async({"customer": customer, "type": "card", "limit": 1}),
-                self._api.subscriptions.list_async(
-                    {
-                        "customer": customer,
-                        "status": "all",
-                        "limit": 10,
-                        "expand": ["data.schedule", "data.discounts.source.coupon"],
-                    }
-                ),
-                self._list(
-                    self._api.invoices.list_async,
-                    {"customer": customer, "expand": ["data.payments"]},
-                    reads_all=all_invoices,
-                ),
-                self._list(self._api.charges.list_async, {"customer": customer}, reads_all=all_invoices),
+            try:
+                return await self._fetch_account(customer, all_invoices)
+            except (stripe.InvalidRequestError, AttributeError):
+                # Stripe refuses some requests about a deleted customer, and answers others with few properties
+                if (await self._api.customers.retrieve_async(customer)).to_dict().get("deleted"):
+                    return ProviderAccount(
+                        customer=customer,
+                        currency=None,
+                        details=Details(),
+                        card=None,
+                        subscription=None,
+                        invoices=(),
+                        is_deleted=True,
+                    )
+                raise
+
+    async def _fetch_account(self, customer: str, all_invoices: bool) -> ProviderAccount:
+        profile, methods, subscriptions, invoices, charges = await asyncio.gather(
+            self._api.customers.retrieve_async(customer, {"expand": ["tax_ids"]}),
+            self._api.payment_methods.list_async({"customer": customer, "type": "card", "limit": 1}),
+            self._api.subscriptions.list_async(
+                {
+                    "customer": customer,
+                    "status": "all",
+                    "limit": PAGE,
+                    "expand": ["data.schedule", "data.discounts.source.coupon"],
+                }
+            ),
+            self._list(
+                self._api.invoices.list_async,
+                {"customer": customer, "expand": ["data.payments"]},
+                reads_all=all_invoices,
+            ),
+            self._list(self._api.charges.list_async, {"customer": customer}, reads_all=all_invoices),
+        )
+        method = methods.data[0] if methods.data else None
+        if method is not None and profile.invoice_settings.default_payment_method != method.id:
+            await self._api.customers.update_async(
+                customer, {"invoice_settings": {"default_payment_method": method.id}}
             )
-            if getattr(profile, "deleted", False):
-                return ProviderAccount(
-                    customer=customer, currency=None, details=Details(), card=None, subscription=None, invoices=[]
-                )
-            method = methods.data[0] if methods.data else None
-            if method is not None and profile.invoice_settings.default_payment_method != method.id:
-                await self._api.customers.update_async(
-                    customer, {"invoice_settings": {"default_payment_method": method.id}}
-                )
-            current = next(
-                (one for one in subscriptions.data if one.status in _STATUSES and _is_own(one.to_dict())), None
-            )
-            schedule = await self._read_schedule(current)
-        refunded = {charge["payment_intent"]: charge["amount_refunded"] for charge in charges}
+        current = min(filter(_is_current, subscriptions.data), key=_is_incomplete, default=None)
+        schedule = await self._read_schedule(current)
+        refunded: dict[str, int] = {}  # a payment has a charge for each attempt
+        for charge in charges:
+            intent = charge["payment_intent"]
+            refunded[intent] = refunded.get(intent, 0) + charge["amount_refunded"]
         return ProviderAccount(
             customer=customer,
             currency=profile.currency,
@@ -261,6 +276,8 @@ class StripePayments(Payments):
                 {"idempotency_key": key},
             )
             current = await self._api.subscriptions.retrieve_async(created.id)
+            if current.status not in _STATUSES:  # an earlier attempt with this key has cancelled the subscription
+                raise PaymentDeclined
             if not charges_card or current.status != "incomplete" or current.latest_invoice is None:
                 return
         try:
@@ -298,8 +315,12 @@ class StripePayments(Payments):
             schedule: Any = current.schedule
             if schedule is None:
                 schedule = await self._api.subscription_schedules.create_async({"from_subscription": subscription.id})
-            phase = schedule.to_dict()["phases"][0]
-            kept = {"start_date": phase["start_date"], "end_date": phase["end_date"]}
+            phases, present = schedule.to_dict()["phases"], schedule.to_dict()["current_phase"]
+            phase = next((one for one in phases if present and one["start_date"] == present["start_date"]), phases[0])
+            # a phase without discounts ends those of the subscription
+            discounts: Any = {"discounts": [{"discount": _get_id(one)} for one in current.discounts or ()]}
+            discounts = discounts if discounts["discounts"] else {}
+            kept = {"start_date": phase["start_date"], "end_date": phase["end_date"], **discounts}
             kept["items"] = [{"price": _get_id(item["price"]), "quantity": 1} for item in phase["items"]]
             await self._api.subscription_schedules.update_async(
                 schedule.id,
@@ -311,6 +332,7 @@ class StripePayments(Payments):
                         {
                             "items": [await self._build_item(plan)],
                             "duration": {"interval": "month", "interval_count": 1},
+                            **discounts,
                         },
                     ],
                 },
@@ -341,8 +363,10 @@ class StripePayments(Payments):
     async def cancel_now(self, subscription: PlanSubscription) -> None:
         async with _translating_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id)
-            if current.status in _STATUSES:
+            if current.status == "incomplete":
                 await self._api.subscriptions.cancel_async(subscription.id)
+            elif current.status in _STATUSES:
+                raise Conflict("The payment of the subscription was confirmed in the meantime. Read the account again.")
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:
         async with _translating_errors():
@@ -558,10 +582,14 @@ def _read_details(customer: Json) -> Details:
     )
 
 
-def _is_own(subscription: Json) -> bool:
-    """Return whether the subscription is for one of our plans, not for something else that the operator sells."""
-    [item, *_] = subscription["items"]["data"]
-    return _get_id(item["price"]["product"]).startswith(PRODUCT_PREFIX)
+def _is_current(subscription: Any) -> bool:
+    """Return whether the subscription has not ended, and is for a plan, not for something else that the operator sells."""
+    item = subscription.to_dict()["items"]["data"][0]
+    return subscription.status in _STATUSES and _get_id(item["price"]["product"]).startswith(PRODUCT_PREFIX)
+
+
+def _is_incomplete(subscription: Any) -> bool:
+    return bool(subscription.status == "incomplete")
 
 
 def _read_subscription(subscription: Json, change: ScheduledChange | None) -> PlanSubscription:
@@ -574,7 +602,7 @@ def _read_subscription(subscription: Json, change: ScheduledChange | None) -> Pl
         status=_STATUSES[subscription["status"]],
         plan=_get_id(price["product"]).removeprefix(PRODUCT_PREFIX),
         currency=subscription["currency"],
-        monthly=price["unit_amount"] or 0,
+        monthly=price["unit_amount"] or 0,  # null for prices with tiers or fractions of minor units
         current_period_start=_read_time(item["current_period_start"]),
         current_period_end=_read_time(item["current_period_end"]),
         cancel_at_period_end=subscription["cancel_at_period_end"],
@@ -582,6 +610,7 @@ def _read_subscription(subscription: Json, change: ScheduledChange | None) -> Pl
         cancel_at=_read_time(cancel_at) if cancel_at else None,
         discount=_read_discount(discounts[0]) if discounts else None,
         scheduled_change=change,
+        started_at=_read_time(subscription["created"]),
     )
 
 

@@ -147,6 +147,7 @@ class PlanSubscription:
         id: The provider's ID.
         monthly: The price per month in minor units, without discount.
         latest_invoice: The provider's ID of the newest invoice.
+        started_at: The time at which the subscription was created.
     """
 
     id: str
@@ -162,6 +163,7 @@ class PlanSubscription:
     cancel_at: datetime | None = None
     discount: Discount | None = None
     scheduled_change: ScheduledChange | None = None
+    started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +307,7 @@ class BillingAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAccount:
-    """State of a customer at the payment provider."""
+    """State of a customer at the payment provider, who has nothing if `is_deleted` is true."""
 
     customer: str
     currency: str | None
@@ -313,6 +315,7 @@ class ProviderAccount:
     card: Card | None
     subscription: PlanSubscription | None
     invoices: Sequence[Invoice]
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +439,10 @@ def find_grace_end(subscription: PlanSubscription | None, invoices: Sequence[Inv
     """Return the end of the grace period of a subscription whose payment has failed; None for other subscriptions."""
     if subscription is None or subscription.status is not SubscriptionStatus.PAST_DUE:
         return None
-    overdue = find_overdue_invoice(invoices)
+    started_at = subscription.started_at
+    overdue = find_overdue_invoice(
+        [one for one in invoices if one.cause is None and (started_at is None or one.created_at >= started_at)]
+    )
     return (overdue.created_at if overdue else subscription.current_period_start) + GRACE_PERIOD
 
 

@@ -73,7 +73,7 @@ class Payments(Protocol):
         ...
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
-        """Return the state of the customer, with the newest 100 invoices or with all of them.
+        """Return the state of the customer, who may be deleted, with the newest 100 invoices or with all of them.
 
         The newest card that the customer has confirmed becomes the card that is charged.
         """
@@ -143,7 +143,7 @@ class Payments(Protocol):
         ...
 
     async def cancel_now(self, subscription: PlanSubscription) -> None:
-        """Cancel the subscription immediately; nothing happens if it has ended."""
+        """Cancel an incomplete subscription; nothing happens if it has ended. Raises Conflict if it was paid."""
         ...
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:

@@ -26,17 +26,22 @@ async def reconcile(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """Compare all accounts with the payment provider, store what differs, and list it."""
     async with options.open_dependencies() as dependencies:
         _require_payments(dependencies)
-        service, differing = dependencies[BillingService], dict[str, Any]()
-        tenants = await dependencies[BillingRegistry].list_accounts(dependencies[Clock].now())
-        for tenant in tenants:
-            try:
-                parts = await service.synchronise(
-                    tenant, AuditContext(OPERATOR, "billing.reconcile"), all_invoices=True
-                )
-            except DomainError as error:
-                raise CommandError(f"{tenant.org}: {error}") from error
-            if parts:
-                differing[tenant.org] = list(parts)
+        service, differing, began = dependencies[BillingService], dict[str, Any](), dependencies[Clock].now()
+        tenants, failed = set[Tenant](), list[str]()
+        while rest := set(await dependencies[BillingRegistry].list_accounts(began)) - tenants:
+            for tenant in rest:
+                try:
+                    parts = await service.synchronise(
+                        tenant, AuditContext(OPERATOR, "billing.reconcile"), all_invoices=True
+                    )
+                except DomainError as error:
+                    failed.append(f"{tenant.org}: {error}")
+                else:
+                    if parts:
+                        differing[tenant.org] = list(parts)
+            tenants |= rest
+    if failed:
+        raise CommandError("\n".join(failed))
     lines = [f"{org}  {', '.join(parts)}" for org, parts in differing.items()]
     summary = f"Compared {len(tenants):,} accounts; {len(differing):,} differed."
     return options.print_result({"accounts": len(tenants), "differing": differing}, *lines, summary)

@@ -164,7 +164,7 @@ def _compare(account: BillingAccount) -> Any:
     """Return what must be equal with all providers."""
     subscription: PlanSubscription | None = account.subscription
     if subscription is not None:
-        subscription = replace(subscription, id="", latest_invoice=None, cancel_at=None)
+        subscription = replace(subscription, id="", latest_invoice=None, cancel_at=None, started_at=None)
     return subscription, account.granted_plan, account.currency, account.card is not None
 
 

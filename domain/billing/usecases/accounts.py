@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from domain.audit.ports import AuditLog
@@ -45,10 +45,10 @@ from domain.usage.usecases.service import UsageService
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-CHANGE_TIMEOUT_SECONDS: Final = 90.0
-"""Time limit of a change of an account, with all its requests to the provider."""
 CHANGE_LEASE: Final = timedelta(minutes=2)
-"""Time after which a change that did not end no longer prevents others; longer than the time limit."""
+"""Time after which a change of an account that did not end no longer prevents others."""
+CHANGE_TIMEOUT: Final = timedelta(seconds=90)
+"""Time after which a change is cancelled, so that it ends before its lease."""
 _LOG = logging.getLogger("joinery.billing")
 
 ApplyPurchases = Callable[[Tx, Sequence[Invoice]], Awaitable[Sequence[str]]]
@@ -256,7 +256,7 @@ class BillingService:
             await payments.create_invoice(account.customer or "", new)
 
     async def synchronise(
-        self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False, ends_change: bool = False
+        self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False, ended_lease: datetime | None = None
     ) -> Sequence[str]:
         """Read the provider's state and store it; return the names of the stored parts that differed.
 
@@ -266,7 +266,7 @@ class BillingService:
             tenant: The tenant.
             context: The request or job.
             all_invoices: Whether all invoices are compared, instead of the newest 100.
-            ends_change: Whether other changes of the account may begin afterwards.
+            ended_lease: The end of the lease of the change that has ended, so that others may begin afterwards.
         """
         if self.payments is None:
             return []
@@ -278,7 +278,7 @@ class BillingService:
             await tx.store(BillingAccount).save(account)
         state = await self.payments.fetch_account(account.customer or "", all_invoices=all_invoices)
         async with self.uow.begin(tenant, context) as tx:
-            return await self._store_state(tx, state, account.reads, all_invoices, ends_change)
+            return await self._store_state(tx, state, account.reads, all_invoices, ended_lease)
 
     async def end_grace(self, tenant: Tenant, context: AuditContext) -> None:
         """Withdraw the plan of a subscription whose grace period has ended, without a request to the provider."""
@@ -288,16 +288,31 @@ class BillingService:
                 await self._save_account(tx, account, account)
 
     async def _store_state(
-        self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ends_change: bool
+        self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ended_lease: datetime | None
     ) -> Sequence[str]:
-        """Store the provider's state, unless a later one is stored; return the names of the parts that differed."""
+        """Store the provider's state, unless a later one is stored; return the names of the parts that differed.
+
+        An account whose customer was deleted gets another customer when it is used next.
+        """
         before = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
         if before is None:
             return []
-        after = replace(before, busy_until=None if ends_change else before.busy_until)
+        after = _release_lease(before, ended_lease)
         if read <= before.applied_read:
             await tx.store(BillingAccount).save(after)
             return []
+        if state.is_deleted:  # a change that is in progress cannot continue
+            after = replace(
+                after,
+                customer=None,
+                currency=None,
+                card=None,
+                subscription=None,
+                grace_ends_at=None,
+                applied_read=read,
+                busy_until=None,
+            )
+            return await self._save_account(tx, before, after)
         differing = [*await self._store_invoices(tx, state.invoices)]
         after = replace(
             after,
@@ -317,7 +332,7 @@ class BillingService:
             one.reference: one for one in await tx[BillingStore].find_invoices([one.reference for one in invoices])
         }
         differing, current = [], []
-        for invoice in invoices:
+        for invoice in reversed(invoices):  # IDs ascend with the time of creation
             known = stored.get(invoice.reference)
             named = replace(invoice, id=known.id if known else new_id("inv"))
             current.append(named)
@@ -334,13 +349,15 @@ class BillingService:
         subscription = after.subscription
         granted = subscription.plan if subscription and is_entitled(subscription, after.grace_ends_at, tx.now) else None
         if granted is not None and granted not in {plan.code for plan in await tx[OrgStore].list_plans()}:
-            _LOG.error("plan of a subscription does not exist", extra={"org": tx.tenant.org, "plan": granted})
-            granted = before.granted_plan
+            _LOG.warning("subscription to an unknown plan", extra={"org": tx.tenant.org, "plan": granted})
+            granted = None
         after = replace(after, granted_plan=granted)
         if granted != before.granted_plan:
             await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
-        for plan in {before.granted_plan, granted} - {None}:
-            await tx[BillingStore].record_plan(find_month_start(tx.now.date()), plan or "")
+        month, ended = find_month_start(tx.now.date()), before.subscription
+        had_plan_before = ended is not None and ended.current_period_end.date() > month
+        for plan in {before.granted_plan if had_plan_before else None, granted} - {None}:
+            await tx[BillingStore].record_plan(month, plan or "")
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
@@ -355,28 +372,30 @@ class BillingService:
     ) -> AsyncIterator[BillingAccount]:
         """Begin a change of the account, whose state at the provider is stored before and after the change.
 
-        Raises Unavailable if another change is in progress, and `is_exclusive` is true.
+        Raises Unavailable if another change is in progress, and `is_exclusive` is true, or if the change takes too long.
         """
         await self.open_account(tenant, context)
+        lease = None
         if is_exclusive:
             async with self.uow.begin(tenant, context) as tx:
                 account = await _lock_account(tx)
                 if account.busy_until is not None and account.busy_until > tx.now:
                     raise Unavailable("Another change of the billing account is in progress. Try again.", retry_after=5)
-                await tx.store(BillingAccount).save(replace(account, busy_until=tx.now + CHANGE_LEASE))
+                lease = tx.now + CHANGE_LEASE
+                await tx.store(BillingAccount).save(replace(account, busy_until=lease))
         try:
-            async with asyncio.timeout(CHANGE_TIMEOUT_SECONDS):
+            async with asyncio.timeout(CHANGE_TIMEOUT.total_seconds()):
                 await self.synchronise(tenant, context)
                 async with self.uow.begin_reading(tenant) as tx:
                     account = await load_account(tx)
+                _check_customer(account)
                 yield account
-        except TimeoutError:
-            await self._end_failed_change(tenant, context, is_exclusive)
-            raise Unavailable("The payment provider responds too slowly. Try again.", retry_after=60) from None
-        except BaseException:
-            await self._end_failed_change(tenant, context, is_exclusive)
+        except BaseException as error:
+            await self._end_failed_change(tenant, context, lease)
+            if isinstance(error, TimeoutError):
+                raise Unavailable("The payment provider is too slow. Try again.", retry_after=30) from error
             raise
-        await self.synchronise(tenant, context, ends_change=is_exclusive)
+        await self.synchronise(tenant, context, ended_lease=lease)
 
     async def open_account(self, tenant: Tenant, context: AuditContext) -> BillingAccount:
         """Return the account; an account without a customer of the provider gets one."""
@@ -386,7 +405,7 @@ class BillingService:
             account = await _lock_account(tx)
         if account.customer is not None:
             return account
-        customer = await payments.create_customer(organisation.id, organisation.name, f"customer:{organisation.id}")
+        customer = await payments.create_customer(organisation.id, organisation.name, new_id("req"))
         async with self.uow.begin(tenant, context) as tx:
             account = await _lock_account(tx)
             if account.customer is None:
@@ -394,16 +413,16 @@ class BillingService:
                 await tx.store(BillingAccount).save(account)
         return account
 
-    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, is_exclusive: bool) -> None:
+    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, lease: datetime | None) -> None:
         """Permit other changes after one that failed, whose effect at the provider may be unknown."""
         try:
-            await self.synchronise(tenant, context, ends_change=is_exclusive)
-        except Unavailable as error:
-            _LOG.warning("billing account not synchronised: %s", error, extra={"org": tenant.org})
+            await self.synchronise(tenant, context, ended_lease=lease)
+        except Exception as error:
+            _LOG.warning("billing account not synchronised: %r", error, extra={"org": tenant.org})
             async with self.uow.begin(tenant, context) as tx:
                 account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
-                if account is not None and is_exclusive:
-                    await tx.store(BillingAccount).save(replace(account, busy_until=None))
+                if account is not None:
+                    await tx.store(BillingAccount).save(_release_lease(account, lease))
 
     async def _get_used(self, tx: Tx) -> Mapping[str, int]:
         return {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
@@ -423,6 +442,16 @@ async def _lock_account(tx: Tx) -> BillingAccount:
         account = BillingAccount(created_at=tx.now, updated_at=tx.now)
         await tx.store(BillingAccount).add(account)
     return account
+
+
+def _check_customer(account: BillingAccount) -> None:
+    if account.customer is None:
+        raise Unavailable("The customer was deleted at the payment provider. Try again.", retry_after=1)
+
+
+def _release_lease(account: BillingAccount, lease: datetime | None) -> BillingAccount:
+    """Return the account without the lease, unless another change holds one."""
+    return replace(account, busy_until=None) if account.busy_until == lease else account
 
 
 async def load_account(tx: Tx) -> BillingAccount:

@@ -26,7 +26,7 @@ from domain.credits.model import MICROS_PER_CREDIT
 from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.kernel.errors import CurrencyUnsupported, NotFound, PaymentDeclined, Unprocessable
+from domain.kernel.errors import CurrencyUnsupported, IdempotencyKeyReused, NotFound, PaymentDeclined, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Tx, UnitOfWork
@@ -149,6 +149,7 @@ class PurchaseService:
 
         Raises:
             CurrencyUnsupported: The account is charged in another currency than that of credit.
+            IdempotencyKeyReused: The key belongs to a purchase of another number of credits.
         """
         payments = self.billing.require_payments(tenant)
         async with self.billing.changing(tenant, context, is_exclusive=False) as account:
@@ -160,6 +161,12 @@ class PurchaseService:
                     id = purchase.id
                     await tx.store(CreditPurchase).add(purchase)
                     await tx[AuditLog].add(AUDITED_PURCHASE_FIELDS.describe_creation(purchase))
+                elif kind is PurchaseKind.MANUAL and (await get_purchase(tx, id)).credits != credits:
+                    raise IdempotencyKeyReused
+                else:
+                    credits = (
+                        await get_purchase(tx, id)
+                    ).credits  # the setting of automatic purchases may have changed
             line = InvoiceLine(
                 f"{credits:,} credits", credits, Period(self.billing.clock.now(), self.billing.clock.now()), credits
             )
@@ -169,7 +176,7 @@ class PurchaseService:
             if kind is PurchaseKind.AUTOMATIC:
                 try:
                     await payments.pay_invoice(invoice)
-                except PaymentDeclined:
+                except (PaymentDeclined, Unprocessable):  # refused, such as without a card
                     await payments.void_invoice(invoice)
             else:
                 secret = await payments.find_payment_secret(invoice)
@@ -195,9 +202,10 @@ class PurchaseService:
                 purchase = await get_purchase(tx, id)
                 invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
             rest = purchase.total - purchase.refunded
-            if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < (amount or rest) <= rest:
+            selected = rest if amount is None else amount
+            if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < selected <= rest:
                 raise Unprocessable(f"At most {rest} can be refunded, of a paid purchase.")
-            await payments.refund_invoice(invoice.reference, amount or rest, key)
+            await payments.refund_invoice(invoice.reference, selected, key)
         async with self.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, id)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from domain.billing.model import SubscriptionStatus
+from domain.billing.model import PricedPlan, SubscriptionStatus
 from domain.billing.ports import BillingRegistry, BillingStore
 from domain.billing.prices import price_plans
 from domain.billing.usecases.accounts import BillingService, load_account
@@ -77,9 +77,13 @@ class AccountSynchroniser:
         """Queue the reconciliation of the accounts that are due."""
         if self.billing.payments is None:
             return
+        context = AuditContext(Actor("service", "scheduler"), RECONCILIATION_JOB)
         for tenant in await self.registry.list_accounts(self.clock.now() - RECONCILIATION_INTERVAL):
-            async with self.uow.begin(tenant, AuditContext(Actor("service", "scheduler"), RECONCILIATION_JOB)) as tx:
-                await tx[JobStore].add(NewJob(RECONCILIATION_JOB, BILLING_LANE, tenant, key=RECONCILIATION_JOB))
+            try:
+                async with self.uow.begin(tenant, context) as tx:
+                    await tx[JobStore].add(NewJob(RECONCILIATION_JOB, BILLING_LANE, tenant, key=RECONCILIATION_JOB))
+            except Exception:
+                _LOG.exception("reconciliation not queued", extra={"org": tenant.org})
 
     async def end_grace_periods(self) -> None:
         """Withdraw the plans of subscriptions whose grace period has ended."""
@@ -89,9 +93,21 @@ class AccountSynchroniser:
                 await self.billing.end_grace(tenant, context)
             except DomainError as error:
                 _LOG.warning("grace period not ended: %s", error, extra={"org": tenant.org})
+            except Exception:
+                _LOG.exception("grace period not ended", extra={"org": tenant.org})
 
     async def _apply_price(self, tenant: Tenant, context: AuditContext) -> None:
         """Change the price of a subscription from its next period on, if another price applies by then."""
+        if self.billing.payments is None or await self._find_new_price(tenant) is None:
+            return
+        async with self.billing.changing(tenant, context) as account:
+            plan, subscription = await self._find_new_price(tenant), account.subscription
+            if plan is not None and subscription is not None:
+                key = f"price:{subscription.id}:{plan.monthly}:{subscription.current_period_end.isoformat()}"
+                await self.billing.payments.change_price(subscription, plan, key)
+
+    async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
+        """Return the plan of the subscription with the price of the next period; None if the price stays."""
         async with self.uow.begin_reading(tenant) as tx:
             account = await load_account(tx)
             plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
@@ -101,14 +117,10 @@ class AccountSynchroniser:
             or subscription.status is not SubscriptionStatus.ACTIVE
             or subscription.scheduled_change
         ):
-            return
+            return None
         priced = price_plans(plans, prices, subscription.currency, subscription.current_period_end)
         plan = next((one for one in priced if one.code == subscription.plan), None)
-        if plan is None or plan.monthly == subscription.monthly or self.billing.payments is None:
-            return
-        key = f"price:{subscription.id}:{plan.monthly}:{subscription.current_period_end.isoformat()}"
-        await self.billing.payments.change_price(subscription, plan, key)
-        await self.billing.synchronise(tenant, context)
+        return plan if plan is not None and plan.monthly != subscription.monthly else None
 
     async def _finish(self, job: ClaimedJob) -> None:
         async with self.uow.begin(job.tenant, job.create_context("payments")) as tx:

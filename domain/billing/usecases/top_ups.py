@@ -32,3 +32,5 @@ class TopUps:
                 await self.purchases.buy(tenant, _CONTEXT, credits, build_top_up_key(day), PurchaseKind.AUTOMATIC)
             except DomainError as error:
                 _LOG.warning("credit not bought: %s", error, extra={"org": tenant.org})
+            except Exception:
+                _LOG.exception("credit not bought", extra={"org": tenant.org})
