@@ -171,7 +171,8 @@ def _build_usage_data_schema() -> Schema:
 def _build_credit_data_schema(resource: Schema, **extra_members: Schema) -> Schema:
     """Return the schema of the data of an event about credit: the resource, and further members."""
     properties = {**resource["properties"], **extra_members, "version": integer(1, minimum=1)}
-    return {"type": "object", "properties": properties, "required": [*properties]}
+    required = [*resource["required"], *extra_members, "version"]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _build_export_data_schema() -> Schema:
