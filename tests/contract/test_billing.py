@@ -203,7 +203,7 @@ async def take_step(billing: BillingHarness, step: str, value: float) -> str:
     return ""
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 async def test_providers_agree_on_random_histories(backend: Backend, seed: int) -> None:
     harnesses = [await create_harness(backend, name) for name in ("memory", "stripe")]
     rng, history = random.Random(seed), []

@@ -44,7 +44,7 @@ ORDER BY b.month LIMIT 1000
 -- list_top_ups --
 SELECT s.org, s.livemode, s.top_up_credits
 FROM here.credit_settings AS s JOIN here.credit_ledgers AS l ON l.org = s.org AND l.livemode = s.livemode
-WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available < s.low_balance_micros AND NOT EXISTS (
+WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available + l.reserved < s.low_balance_micros AND NOT EXISTS (
     SELECT FROM here.credit_purchases AS p
     WHERE p.org = s.org AND p.livemode = s.livemode AND p.request = %(request)s AND p.status <> 'requires_payment')
 LIMIT 1000
