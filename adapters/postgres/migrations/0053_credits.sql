@@ -90,27 +90,31 @@ CREATE TABLE credit_rates (
     PRIMARY KEY (model, effective_at)
 );
 
--- Add an entry to a locked ledger, and its amount to the lot; return the ledger, which the caller stores. What is released to an expired
--- lot expires at once. IDs of entries are that of `seed` with the entry's number in the last four characters.
+-- Add an entry to a locked ledger, and its amount to the lot; return the available credit and the number of entries, which the caller stores.
+-- The parameters have no row type, because Citus creates no function with such a type on other nodes. What is released to an expired lot
+-- expires at once. IDs of entries are that of `seed` with the entry's number in the last four characters.
 CREATE FUNCTION public.post_credit(
-    INOUT ledger public.credit_ledgers, changed_lot text, entry_kind text, amount bigint, cause text, seed text, moment timestamptz
+    tenant_org text, mode boolean, INOUT available bigint, INOUT entry_count bigint, changed_lot text, entry_kind text, amount bigint,
+    cause text, seed text, moment timestamptz
 ) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lot_reference text;
     is_expired boolean;
 BEGIN
-    ledger.available := ledger.available + amount;
-    ledger.entries := ledger.entries + 1;
+    available := available + amount;
+    entry_count := entry_count + 1;
     UPDATE public.credit_lots AS l SET remaining = l.remaining + amount
-    WHERE l.org = ledger.org AND l.livemode = ledger.livemode AND l.id = changed_lot
+    WHERE l.org = tenant_org AND l.livemode = mode AND l.id = changed_lot
     RETURNING l.reference, l.expires_at <= moment INTO lot_reference, is_expired;
     INSERT INTO public.credit_entries (org, livemode, number, id, kind, amount_micros, balance_micros, lot, reference, at)
     VALUES (
-        ledger.org, ledger.livemode, ledger.entries, left(seed, -4) || lpad(to_hex(ledger.entries & 65535), 4, '0'), entry_kind, amount,
-        ledger.available, changed_lot, cause, moment
+        tenant_org, mode, entry_count, left(seed, -4) || lpad(to_hex(entry_count & 65535), 4, '0'), entry_kind, amount, available,
+        changed_lot, cause, moment
     );
     IF entry_kind = 'release' AND is_expired THEN
-        ledger := public.post_credit(ledger, changed_lot, 'expiry', -amount, lot_reference, seed, moment);
+        SELECT p.available, p.entry_count INTO available, entry_count FROM public.post_credit(
+            tenant_org, mode, available, entry_count, changed_lot, 'expiry', -amount, lot_reference, seed, moment
+        ) AS p;
     END IF;
 END
 $$;
@@ -179,7 +183,9 @@ BEGIN
                 FOR i IN 1 .. cardinality(held.lots) LOOP
                     part := greatest(held.amounts[i] - rest, 0);
                     IF part > 0 THEN
-                        ledger := public.post_credit(ledger, held.lots[i], 'release', part, action.reference, seed, moment);
+                        SELECT p.available, p.entry_count INTO ledger.available, ledger.entries FROM public.post_credit(
+                            tenant_org, mode, ledger.available, ledger.entries, held.lots[i], 'release', part, action.reference, seed, moment
+                        ) AS p;
                     END IF;
                     ledger.reserved := ledger.reserved - held.amounts[i];
                     IF held.month = ledger.month THEN
@@ -196,7 +202,9 @@ BEGIN
                 LOOP
                     EXIT WHEN rest = 0;
                     part := least(rest, lot.remaining);
-                    ledger := public.post_credit(ledger, lot.id, 'spend', -part, action.reference, seed, moment);
+                    SELECT p.available, p.entry_count INTO ledger.available, ledger.entries FROM public.post_credit(
+                        tenant_org, mode, ledger.available, ledger.entries, lot.id, 'spend', -part, action.reference, seed, moment
+                    ) AS p;
                     ledger.spent := ledger.spent + part;
                     held.lots := held.lots || lot.id;
                     held.amounts := held.amounts || part;
@@ -209,10 +217,12 @@ BEGIN
                 ledger.reserved := ledger.reserved + action.micros;
             END IF;
             IF is_changed THEN
+                -- before the statement, because Citus cannot distribute an expression of this form
+                held.state := CASE action.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'release' THEN 'released' ELSE 'expired' END;
                 INSERT INTO public.credit_reservations (org, livemode, reference, state, lots, amounts, month, expires_at)
                 VALUES (
                     tenant_org, mode, action.reference,
-                    CASE action.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'release' THEN 'released' ELSE 'expired' END,
+                    held.state,
                     held.lots, held.amounts, held.month, held.expires_at
                 )
                 ON CONFLICT (org, livemode, reference) DO UPDATE SET
@@ -228,7 +238,9 @@ BEGIN
             WHERE l.org = tenant_org AND l.livemode = mode AND l.reference = action.reference FOR UPDATE;
             IF action.kind = 'expiry' THEN
                 IF lot.remaining > 0 THEN
-                    ledger := public.post_credit(ledger, lot.id, 'expiry', -lot.remaining, lot.reference, seed, moment);
+                    SELECT p.available, p.entry_count INTO ledger.available, ledger.entries FROM public.post_credit(
+                        tenant_org, mode, ledger.available, ledger.entries, lot.id, 'expiry', -lot.remaining, lot.reference, seed, moment
+                    ) AS p;
                 END IF;
                 UPDATE public.credit_lots AS l SET expired = true WHERE l.org = tenant_org AND l.livemode = mode AND l.id = lot.id;
             ELSE
@@ -239,13 +251,17 @@ BEGIN
                     lot.micros := action.micros;
                     lot.remaining := action.micros;
                     lot.expires_at := action.expires_at;
-                    ledger := public.post_credit(ledger, lot.id, action.kind, action.micros, lot.reference, seed, moment);
+                    SELECT p.available, p.entry_count INTO ledger.available, ledger.entries FROM public.post_credit(
+                        tenant_org, mode, ledger.available, ledger.entries, lot.id, action.kind, action.micros, lot.reference, seed, moment
+                    ) AS p;
                     rest := lot.refund_total;
                     result := 1;
                 END IF;
                 part := least(rest, lot.remaining);
                 IF part > 0 THEN
-                    ledger := public.post_credit(ledger, lot.id, 'refund', -part, lot.reference, seed, moment);
+                    SELECT p.available, p.entry_count INTO ledger.available, ledger.entries FROM public.post_credit(
+                        tenant_org, mode, ledger.available, ledger.entries, lot.id, 'refund', -part, lot.reference, seed, moment
+                    ) AS p;
                     lot.refunded := lot.refunded + part;
                 END IF;
                 UPDATE public.credit_lots AS l
@@ -266,7 +282,7 @@ BEGIN
     total_after := ledger.available + ledger.reserved;
 END
 $$;
-REVOKE ALL ON FUNCTION post_credit(credit_ledgers, text, text, bigint, text, text, timestamptz) FROM PUBLIC;
+REVOKE ALL ON FUNCTION post_credit(text, boolean, bigint, bigint, text, text, bigint, text, text, timestamptz) FROM PUBLIC;
 REVOKE ALL ON FUNCTION apply_credit_actions(text, boolean, timestamptz, jsonb, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION post_credit(credit_ledgers, text, text, bigint, text, text, timestamptz) TO joinery_app;
+GRANT EXECUTE ON FUNCTION post_credit(text, boolean, bigint, bigint, text, text, bigint, text, text, timestamptz) TO joinery_app;
 GRANT EXECUTE ON FUNCTION apply_credit_actions(text, boolean, timestamptz, jsonb, text) TO joinery_app;
