@@ -172,6 +172,11 @@ class Settings:
         """The current secret, then the former ones."""
         return self.secret, *self.former_secrets
 
+    @property
+    def token_prices(self) -> Mapping[str, tuple[int, int]]:
+        """The prices of language models: micro-US-dollars per million input and output tokens, by model."""
+        return self.provider.prices if self.provider is not None else {}
+
 
 def resolve_file_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Return a copy of the environment in which each `JOINERY_X_FILE` is replaced by `JOINERY_X` with the file's content.

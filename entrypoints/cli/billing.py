@@ -74,7 +74,7 @@ async def refund(*, purchase: str, amount: int | None = None, options: Organisat
     """
     async with options.open_organisation() as (dependencies, organisation):
         _require_payments(dependencies)
-        service = PurchaseService(dependencies[BillingService].uow, dependencies[BillingService])
+        service = PurchaseService(dependencies[BillingService])
         context = AuditContext(OPERATOR, "billing.refund")
         try:
             refunded = await service.refund(Tenant(organisation.id, True), context, purchase, amount, new_id("req"))
