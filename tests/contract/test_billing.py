@@ -93,9 +93,7 @@ async def test_preview_states_what_an_upgrade_costs(billing: BillingHarness) -> 
     await billing.store_card()
     await billing.subscribe("standard")
     await billing.advance(timedelta(days=11, hours=5))
-    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
-        compute = await billing.service.preview(tx, CALL, SubscriptionRequest("high"))
-    preview = await compute()
+    preview = await billing.service.preview(billing.tenant, CALL, SubscriptionRequest("high"))
     assert 0 < preview.due_now < 49900 - 9900
     await billing.subscribe("high")
     [charged, _] = await list_invoices(billing)
