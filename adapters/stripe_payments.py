@@ -122,7 +122,7 @@ class StripePayments(Payments):
             if not (await self._api.customers.retrieve_async(customer)).to_dict().get("deleted"):
                 await self._api.customers.delete_async(customer)
 
-    async def save_details(self, customer: str, details: BillingDetails) -> None:
+    async def save_details(self, customer: str, details: BillingDetails, *, changes_tax_id: bool) -> None:
         address = details.address
         async with _translate_errors():
             await self._api.customers.update_async(
@@ -133,6 +133,8 @@ class StripePayments(Payments):
                     "address": _build_address(address) if address is not None else "",
                 },
             )
+            if not changes_tax_id:
+                return
             stored = await self._api.customers.tax_ids.list_async(customer, {"limit": PAGE})
             current = [(TaxIdType(one.type), one.value) for one in stored.data]
             wanted = [(details.tax_id.type, details.tax_id.value)] if details.tax_id else []
@@ -190,7 +192,8 @@ class StripePayments(Payments):
         refunded: dict[str, int] = {}  # a payment has a charge for each attempt
         for charge in charges:
             intent = charge["payment_intent"]
-            refunded[intent] = refunded.get(intent, 0) + charge["amount_refunded"]
+            returned = charge["amount"] if charge["disputed"] else charge["amount_refunded"]
+            refunded[intent] = refunded.get(intent, 0) + returned
         return ProviderAccount(
             customer=customer,
             currency=profile.currency,
@@ -318,6 +321,14 @@ class StripePayments(Payments):
     async def schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         if subscription.cancel_at_period_end:
             await self.set_cancellation(subscription, at_period_end=False)
+        try:
+            await self._schedule_change(subscription, plan, key)
+        except Exception:
+            if subscription.cancel_at_period_end:
+                await self.set_cancellation(subscription, at_period_end=True)
+            raise
+
+    async def _schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         async with _translate_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id, {"expand": ["schedule"]})
             schedule: Any = current.schedule
@@ -329,7 +340,7 @@ class StripePayments(Payments):
             discounts: Any = {"discounts": [{"discount": _get_id(one)} for one in current.discounts or ()]}
             discounts = discounts if discounts["discounts"] else {}
             kept = {"start_date": phase["start_date"], "end_date": phase["end_date"], **discounts}
-            kept["items"] = [{"price": _get_id(item["price"]), "quantity": 1} for item in phase["items"]]
+            kept["items"] = [{"price": _get_id(item["price"]), "quantity": item["quantity"]} for item in phase["items"]]
             await self._api.subscription_schedules.update_async(
                 schedule.id,
                 {
@@ -352,17 +363,6 @@ class StripePayments(Payments):
             current = await self._api.subscriptions.retrieve_async(subscription.id)
             if current.schedule is not None:
                 await self._api.subscription_schedules.release_async(_get_id(current.schedule))
-
-    async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
-        async with _translate_errors():
-            await self._api.subscriptions.update_async(
-                subscription.id,
-                {
-                    "items": [await self._build_changed_item(subscription, plan)],
-                    "proration_behavior": "none",
-                },
-                {"idempotency_key": key},
-            )
 
     async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
         async with _translate_errors():
@@ -398,7 +398,9 @@ class StripePayments(Payments):
                 await self._add_items(customer, invoice["id"], new)
                 await self._api.invoices.finalize_invoice_async(invoice["id"], {"auto_advance": new.is_charged})
         if new.is_charged:
-            with suppress(PaymentDeclined):  # Stripe charges the card again later
+            with suppress(
+                PaymentDeclined, Unprocessable
+            ):  # without a card or after a decline, Stripe tries again later
                 await self.pay_invoice(invoice["id"])
         return str(invoice["id"])
 
@@ -500,12 +502,13 @@ class StripePayments(Payments):
                     raise
             self._known_products.add(product)
         return {
+            "quantity": 1,
             "price_data": {
                 "product": product,
                 "currency": plan.currency,
                 "unit_amount": plan.monthly,
                 "recurring": {"interval": MONTH},
-            }
+            },
         }
 
     async def _build_changed_item(self, subscription: PlanSubscription, plan: PricedPlan) -> dict[str, Any]:
@@ -519,8 +522,8 @@ class StripePayments(Payments):
             raise Unprocessable.for_field("promotion_code", "invalid_value", "This promotion code is not valid.")
         return str(found.data[0].id)
 
-    async def _read_schedule(self, subscription: Any) -> ScheduledChange | None:
-        """Return the change of plan that the subscription's schedule makes next, or None."""
+    async def _read_schedule(self, subscription: Any) -> tuple[ScheduledChange, int] | None:
+        """Return the plan of the next phase of the subscription's schedule with its price, or None."""
         if subscription is None or subscription.schedule is None or isinstance(subscription.schedule, str):
             return None
         schedule = subscription.schedule.to_dict()
@@ -530,7 +533,7 @@ class StripePayments(Payments):
             return None
         price = await self._api.prices.retrieve_async(_get_id(phase["items"][0]["price"]))
         plan = _get_id(price.product).removeprefix(PRODUCT_PREFIX)
-        return ScheduledChange(plan, MONTH, _read_time(phase["start_date"]))
+        return ScheduledChange(plan, MONTH, _read_time(phase["start_date"])), price.unit_amount or 0
 
 
 class _Declined(PaymentDeclined):
@@ -601,24 +604,28 @@ def _is_incomplete(subscription: Any) -> bool:
     return bool(subscription.status == "incomplete")
 
 
-def _read_subscription(subscription: Json, change: ScheduledChange | None) -> PlanSubscription:
+def _read_subscription(subscription: Json, following: tuple[ScheduledChange, int] | None) -> PlanSubscription:
     item = subscription["items"]["data"][0]
     price = item["price"]
     discounts = [one for one in subscription["discounts"] if isinstance(one, Mapping)]
     cancel_at = subscription["cancel_at"]
+    plan = _get_id(price["product"]).removeprefix(PRODUCT_PREFIX)
+    monthly = (price["unit_amount"] or 0) * item["quantity"]  # null for prices with tiers or fractions of minor units
     return PlanSubscription(
         id=subscription["id"],
         status=_STATUSES[subscription["status"]],
-        plan=_get_id(price["product"]).removeprefix(PRODUCT_PREFIX),
+        plan=plan,
         currency=subscription["currency"],
-        monthly=price["unit_amount"] or 0,  # null for prices with tiers or fractions of minor units
+        monthly=monthly,
+        next_monthly=following[1] if following else monthly,
+        interval=price["recurring"]["interval"],
         current_period_start=_read_time(item["current_period_start"]),
         current_period_end=_read_time(item["current_period_end"]),
         cancel_at_period_end=subscription["cancel_at_period_end"],
         latest_invoice=_get_id(subscription["latest_invoice"]) if subscription["latest_invoice"] else None,
         cancel_at=_read_time(cancel_at) if cancel_at else None,
         discount=_read_discount(discounts[0]) if discounts else None,
-        scheduled_change=change,
+        scheduled_change=following[0] if following and following[0].plan != plan else None,
         started_at=_read_time(subscription["created"]),
     )
 

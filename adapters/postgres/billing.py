@@ -49,7 +49,7 @@ class PostgresBillingStore(TenantStore, BillingStore):
     find_invoices = fetch_all(INVOICES.build_from_row)
     find_purchase = fetch_scalar()
     record_plan = execute_count()
-    list_plans = fetch_all(str)
+    list_plans = fetch_all(lambda plan, ended_on: (plan, ended_on))
     list_prices = fetch_all(_PRICES.build_from_row)
 
     async def set_entitlement(self, plan: str, *, bills_overage: bool) -> None:
@@ -75,9 +75,9 @@ class PostgresBillingRegistry(CoordinatorStore, BillingRegistry):
     async def list_unclosed(self, month: date) -> Sequence[tuple[Tenant, date]]:
         return [(Tenant(*row[:2]), row[2]) for row in await self._gather("list_unclosed", month=month)]
 
-    async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int]]:
+    async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int, str]]:
         rows = await self._gather("list_automatic_purchases", request_key=build_automatic_purchase_key(day))
-        return [(Tenant(*row[:2]), row[2]) for row in rows]
+        return [(Tenant(*row[:2]), *row[2:]) for row in rows]
 
     async def list_arrears(self) -> Sequence[tuple[Tenant, BillingAccount]]:
         rows = await self._gather_all("list_arrears")

@@ -16,7 +16,7 @@ ACCOUNT_ID = "billing"
 FREE_PLAN = "free"
 """Code of the plan of an organisation whose subscription has ended."""
 MONTH = "month"
-"""The only interval of subscriptions."""
+"""Interval of the subscriptions that the service creates."""
 GRACE_PERIOD = timedelta(days=14)
 """Time after the creation of an unpaid invoice of a subscription for which the organisation keeps its plan."""
 CREDIT_CURRENCY = "usd"
@@ -143,7 +143,9 @@ class PlanSubscription:
 
     Attributes:
         id: The provider's ID.
-        monthly: The price per month in minor units, without discount.
+        monthly: The price per interval in minor units, without discount.
+        next_monthly: The price per interval from the next period on, of the plan that then applies.
+        interval: MONTH, except for subscriptions that the operator created at the provider.
         latest_invoice: The provider's ID of the newest invoice.
         started_at: The time at which the subscription was created.
     """
@@ -153,6 +155,7 @@ class PlanSubscription:
     plan: str
     currency: str
     monthly: int
+    next_monthly: int
     current_period_start: datetime
     current_period_end: datetime
     cancel_at_period_end: bool = False
@@ -435,21 +438,21 @@ AUDITED_PURCHASE_FIELDS: Final = AuditedFields(
 
 
 def is_entitled(subscription: PlanSubscription | None, grace_ends_at: datetime | None, now: datetime) -> bool:
-    """Return whether the subscription grants its plan: it is active, or a payment failed less than GRACE_PERIOD ago."""
-    if subscription is None or subscription.status is SubscriptionStatus.INCOMPLETE:
-        return False
-    return subscription.status is SubscriptionStatus.ACTIVE or (grace_ends_at is not None and now < grace_ends_at)
+    """Return whether the subscription grants its plan: it has begun, and no payment failed more than GRACE_PERIOD ago."""
+    is_begun = subscription is not None and subscription.status is not SubscriptionStatus.INCOMPLETE
+    return is_begun and (grace_ends_at is None or now < grace_ends_at)
 
 
 def find_grace_end(subscription: PlanSubscription | None, invoices: Sequence[Invoice]) -> datetime | None:
-    """Return the end of the grace period of a subscription whose payment has failed; None for other subscriptions."""
-    if subscription is None or subscription.status is not SubscriptionStatus.PAST_DUE:
+    """Return the end of the grace period of a subscription with a failed payment, also for usage; else None."""
+    if subscription is None:
         return None
     started_at = subscription.started_at
-    overdue = find_overdue_invoice(
-        [one for one in invoices if one.cause is None and (started_at is None or one.created_at >= started_at)]
-    )
-    return (overdue.created_at if overdue else subscription.current_period_start) + GRACE_PERIOD
+    overdue = find_overdue_invoice([one for one in invoices if started_at is None or one.created_at >= started_at])
+    if overdue is not None:
+        return overdue.created_at + GRACE_PERIOD
+    is_past_due = subscription.status is SubscriptionStatus.PAST_DUE
+    return subscription.current_period_start + GRACE_PERIOD if is_past_due else None
 
 
 def find_overdue_invoice(invoices: Sequence[Invoice]) -> Invoice | None:

@@ -71,8 +71,11 @@ class Payments(Protocol):
         """Delete the customer with the card, and cancel the subscription immediately; invoices remain."""
         ...
 
-    async def save_details(self, customer: str, details: BillingDetails) -> None:
-        """Replace name, email address, address and tax ID. Raises Unprocessable if the provider refuses a value."""
+    async def save_details(self, customer: str, details: BillingDetails, *, changes_tax_id: bool) -> None:
+        """Replace name, email address and address, and with `changes_tax_id` the tax IDs.
+
+        Raises Unprocessable if the provider refuses a value.
+        """
         ...
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
@@ -130,15 +133,11 @@ class Payments(Protocol):
         ...
 
     async def schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
-        """Change the plan at the end of the current period, instead of a change that is scheduled or a cancellation."""
+        """Change the plan or its price at the end of the period, instead of a scheduled change or a cancellation."""
         ...
 
     async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
         """Cancel the scheduled change, if there is one."""
-        ...
-
-    async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
-        """Change the price of the current plan from the next period on."""
         ...
 
     async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
@@ -192,12 +191,12 @@ class BillingStore(Protocol):
         """Return the ID of the purchase that the request with this key created, or None."""
         ...
 
-    async def record_plan(self, month: date, plan: str) -> None:
-        """Record that the organisation had the plan in the month, and that the month's usage is charged."""
+    async def record_plan(self, month: date, plan: str, ended_on: date | None) -> None:
+        """Record that the organisation had the plan in the month, and that the usage until `ended_on` is charged."""
         ...
 
-    async def list_plans(self, month: date) -> Sequence[str]:
-        """Return the codes of the plans that were recorded for the month."""
+    async def list_plans(self, month: date) -> Sequence[tuple[str, date | None]]:
+        """Return the codes of the plans that were recorded for the month, with the day on which each ended or None."""
         ...
 
     async def set_entitlement(self, plan: str, *, bills_overage: bool) -> None:
@@ -228,8 +227,11 @@ class BillingRegistry(Protocol):
         """Return tenants with recorded plans of months before `month` that have no usage charge, with the months."""
         ...
 
-    async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int]]:
-        """Return tenants with low credit and the number of credits to buy, unless this was tried on the day."""
+    async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int, str]]:
+        """Return tenants with low credit, the number of credits to buy and the key, unless this was tried on the day.
+
+        The key is that of an earlier automatic purchase if its outcome is unknown.
+        """
         ...
 
     async def list_arrears(self) -> Sequence[tuple[Tenant, BillingAccount]]:

@@ -11,6 +11,12 @@ from domain.orgs.model import Plan
 from domain.usage.meters import GAUGES
 
 
+def list_history(plan: Plan, prices: Sequence[PlanPrice], currency: str) -> Sequence[PlanPrice]:
+    """Return all prices of the plan in the currency, oldest first, with the one that the plan itself states."""
+    own = PlanPrice(plan.code, plan.currency, plan.monthly, {meter: one.amount for meter, one in plan.meters.items()})
+    return [one for one in (own, *prices) if (one.plan, one.currency) == (plan.code, currency)]
+
+
 def price_plans(
     plans: Sequence[Plan], prices: Sequence[PlanPrice], currency: str | None, now: datetime
 ) -> Sequence[PricedPlan]:
@@ -25,10 +31,7 @@ def price_plans(
     priced = []
     for plan in plans:
         selected = currency or plan.currency
-        own = PlanPrice(
-            plan.code, plan.currency, plan.monthly, {meter: one.amount for meter, one in plan.meters.items()}
-        )
-        history = [one for one in (own, *prices) if (one.plan, one.currency) == (plan.code, selected)]
+        history = list_history(plan, prices, selected)
         current = [one for one in history if one.effective_at is None or one.effective_at <= now]
         if current:
             meters = {

@@ -6,7 +6,6 @@ from domain.billing.ports import BillingRegistry, Payments
 from domain.billing.usecases.accounts import BillingService
 from domain.billing.usecases.purchases import PurchaseService
 from domain.kernel.errors import DomainError
-from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.orgs.ports import OrgRegistry
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, OrganisationOptions
@@ -58,19 +57,19 @@ async def list_arrears(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     return options.print_result({"accounts": rows}, *lines or ["No accounts are in arrears."])
 
 
-async def refund(*, purchase: str, amount: int | None = None, options: OrganisationOptions) -> int:
+async def refund(*, purchase: str, total: int | None = None, options: OrganisationOptions) -> int:
     """Refund a purchase of credit, and remove the credit that is not spent.
 
     Args:
         purchase: ID of the purchase.
-        amount: Amount in cents (default: all that is not refunded).
+        total: Total of all refunds of the purchase in cents, so that a repeated command refunds once (default: its price).
     """
     async with options.open_organisation() as (dependencies, organisation):
         _require_payments(dependencies)
         service = PurchaseService(dependencies[BillingService])
         context = AuditContext(OPERATOR, "billing.refund")
         try:
-            refunded = await service.refund(Tenant(organisation.id, True), context, purchase, amount, new_id("req"))
+            refunded = await service.refund(Tenant(organisation.id, True), context, purchase, total)
         except DomainError as error:
             raise CommandError(str(error)) from error
     result = {"purchase": refunded.id, "refunded": refunded.refunded, "total": refunded.total}

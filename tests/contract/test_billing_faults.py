@@ -17,7 +17,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
-from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider, run_jobs
+from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider
 from tests.support.builders import CALL
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
@@ -56,7 +56,7 @@ async def test_refund_of_a_payment_that_failed_before_is_known(billing: StripeBi
         billing.provider.client.payment_intents.confirm(secret.partition("_secret")[0], {"payment_method": BAD_CARD})
     await billing.provider.pay(secret)
     await billing.synchronise()
-    refunded = await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400, "refund")
+    refunded = await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
     assert refunded.refunded == 400
 
 
@@ -159,21 +159,6 @@ async def test_change_ends_before_its_lease(billing: StripeBilling, monkeypatch:
     assert (await billing.read()).busy_until is None
 
 
-async def test_price_is_not_changed_while_a_change_of_plan_is_in_progress(billing: StripeBilling) -> None:
-    await billing.store_card()
-    await billing.subscribe("standard")
-    price = billing.find_subscription()["items"]["data"][0]["price"]
-    price["unit_amount"] = 100
-    await billing.synchroniser.queue_reconciliations()
-    async with billing.service.begin_change(billing.tenant, CALL):
-        with pytest.raises(Unavailable):
-            await run_jobs(billing)
-    assert billing.find_subscription()["items"]["data"][0]["price"] == price
-    await billing.backend.pass_time(timedelta(minutes=2))
-    await run_jobs(billing)
-    assert billing.find_subscription()["items"]["data"][0]["price"]["unit_amount"] == 9900
-
-
 async def test_subscription_that_is_paid_meanwhile_is_not_replaced(
     billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +189,7 @@ async def test_automatic_purchase_without_a_card_leaves_no_open_invoice(billing:
 async def test_refund_of_zero_is_refused(billing: StripeBilling) -> None:
     purchase = await buy_credit(billing)
     with pytest.raises(Unprocessable):
-        await billing.purchases.refund(billing.tenant, CALL, purchase.id, 0, "refund")
+        await billing.purchases.refund(billing.tenant, CALL, purchase.id, 0)
     assert not billing.provider.server.state.select("refund")
 
 

@@ -93,7 +93,7 @@ def test_credit_is_bought_refunded_and_reconciled(shop: Shop) -> None:
     [invoice] = shop.owner.get("/v1/billing/invoices")["data"]
     assert (invoice["status"], invoice["total"], invoice["amount_due"]) == ("paid", 1500, 0)
     refunded = run_command(
-        shop.processes, "billing", "refund", "--org", shop.org, "--purchase", purchase["id"], "--amount", "500"
+        shop.processes, "billing", "refund", "--org", shop.org, "--purchase", purchase["id"], "--total", "500"
     )
     assert refunded["refunded"] == 500
     assert shop.owner.get("/v1/billing/credits")["available_micros"] == 10_000_000

@@ -74,12 +74,13 @@ CREATE TABLE credit_purchases (
 SELECT protect_tenant_table('credit_purchases');
 CREATE UNIQUE INDEX credit_purchases_request_key ON credit_purchases (org, livemode, request_key);
 
--- Plans that an organisation had by subscription in a month, whose usage is therefore charged.
+-- Plans that an organisation had in a month in which it had a subscription, so that its usage is charged: until a day, or all of it.
 CREATE TABLE billed_months (
     org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     month date NOT NULL,
     plan text NOT NULL,
+    ended_on date,
     PRIMARY KEY (org, livemode, month, plan)
 );
 SELECT protect_tenant_table('billed_months');

@@ -11,11 +11,12 @@ SELECT {invoice} FROM invoices WHERE org = %(org)s AND livemode = %(livemode)s A
 SELECT id FROM credit_purchases WHERE org = %(org)s AND livemode = %(livemode)s AND request_key = %(request_key)s
 
 -- record_plan --
-INSERT INTO billed_months (org, livemode, month, plan) VALUES (%(org)s, %(livemode)s, %(month)s, %(plan)s)
-ON CONFLICT DO NOTHING
+INSERT INTO billed_months (org, livemode, month, plan, ended_on)
+VALUES (%(org)s, %(livemode)s, %(month)s, %(plan)s, %(ended_on)s)
+ON CONFLICT (org, livemode, month, plan) DO UPDATE SET ended_on = excluded.ended_on
 
 -- list_plans --
-SELECT plan FROM billed_months WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY plan
+SELECT plan, ended_on FROM billed_months WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY plan
 
 -- set_entitlement --
 UPDATE organisations SET plan = %(plan)s, bills_overage = %(bills_overage)s WHERE id = %(org)s
@@ -42,7 +43,11 @@ WHERE b.month < %(month)s AND NOT EXISTS (
 ORDER BY b.month LIMIT 1000
 
 -- list_automatic_purchases --
-SELECT s.org, s.livemode, s.top_up_credits
+SELECT s.org, s.livemode, s.top_up_credits, coalesce((
+    SELECT p.request_key FROM here.credit_purchases AS p
+    WHERE p.org = s.org AND p.livemode = s.livemode AND p.kind = 'automatic' AND p.status = 'requires_payment'
+    ORDER BY p.created_at LIMIT 1
+), %(request_key)s)
 FROM here.credit_settings AS s JOIN here.credit_ledgers AS l ON l.org = s.org AND l.livemode = s.livemode
 WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available + l.reserved < s.low_balance_micros AND NOT EXISTS (
     SELECT FROM here.credit_purchases AS p

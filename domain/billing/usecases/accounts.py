@@ -7,7 +7,7 @@ stored, also after each notification and once a day. A process may therefore die
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,6 +23,7 @@ from domain.billing.model import (
     Confirmation,
     ConfirmationKind,
     Invoice,
+    InvoiceStatus,
     PlanPrice,
     PlanSubscription,
     PricedPlan,
@@ -179,7 +180,7 @@ class BillingService:
 
         Raises:
             PaymentDeclined: The card was declined; nothing has changed.
-            Conflict: The organisation has this plan, or an invoice is overdue.
+            Conflict: An invoice is overdue.
             Unprocessable: The plan does not exist, or includes less than the organisation keeps.
             CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
         """
@@ -196,18 +197,22 @@ class BillingService:
                 await payments.subscribe(
                     account.get_customer(), plan, request.promotion_code, key, charges_card=account.card is not None
                 )
-            elif subscription.plan == plan.code:
-                if subscription.scheduled_change is None and not subscription.cancel_at_period_end:
-                    raise Conflict(f"Your organisation already has the plan {plan.name}.")
-                await self._keep_plan(payments, subscription)
-            elif subscription.status is SubscriptionStatus.PAST_DUE:
+            elif subscription.plan == plan.code:  # undo a scheduled change or a cancellation
+                if subscription.scheduled_change is not None:
+                    await payments.cancel_scheduled_change(subscription)
+                if subscription.cancel_at_period_end:
+                    await payments.set_cancellation(subscription, at_period_end=False)
+            elif account.grace_ends_at is not None:
                 raise Conflict("An invoice is overdue. Pay it before you change the plan.")
             elif plan.monthly > subscription.monthly:
                 prorated_from = find_proration_time(subscription, self.clock.now())
                 await payments.change_plan(subscription, plan, prorated_from, key)
             else:
                 refuse_excess(used, plan)
-                await payments.schedule_change(subscription, plan, key)
+                async with self.uow.begin_reading(tenant) as tx:
+                    prices = await load_prices(tx)
+                next_plan = select_plan(*prices, plan.code, plan.currency, subscription.current_period_end)
+                await payments.schedule_change(subscription, next_plan, key)
 
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
         """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
@@ -221,21 +226,18 @@ class BillingService:
                 await payments.set_cancellation(subscription, at_period_end=True)
 
     async def resume(self, tenant: Tenant, context: AuditContext) -> None:
-        """Undo the cancellation of the subscription. Raises Conflict if it is not cancelled."""
+        """Undo the cancellation of the subscription, if it is cancelled. Raises Conflict without one."""
         payments = self.require_payments(tenant)
         async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
-            if not subscription.cancel_at_period_end:
-                raise Conflict("The subscription is not cancelled.")
-            await payments.set_cancellation(subscription, at_period_end=False)
+            if subscription.cancel_at_period_end:
+                await payments.set_cancellation(subscription, at_period_end=False)
 
     async def cancel_scheduled_change(self, tenant: Tenant, context: AuditContext) -> None:
-        """Keep the current plan. Raises Conflict if no change of plan is scheduled."""
+        """Keep the current plan instead of a scheduled one. Raises Conflict without a subscription."""
         payments = self.require_payments(tenant)
         async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
-            if subscription.scheduled_change is None:
-                raise Conflict("No change of plan is scheduled.")
             await payments.cancel_scheduled_change(subscription)
 
     async def change_details(self, tenant: Tenant, context: AuditContext, change: BillingDetailsChange) -> None:
@@ -253,7 +255,7 @@ class BillingService:
             if details.name is None:
                 async with self.uow.begin_reading(tenant) as tx:
                     details = replace(details, name=(await tx[OrgStore].get_organisation()).name)
-            await payments.save_details(account.get_customer(), details)
+            await payments.save_details(account.get_customer(), details, changes_tax_id="tax_id" in change)
 
     async def confirm_card(self, tenant: Tenant, context: AuditContext, key: str) -> Confirmation:
         """Return the secret with which the browser pays an incomplete subscription, or else stores a card."""
@@ -269,7 +271,7 @@ class BillingService:
     async def create_invoice(self, tenant: Tenant, context: AuditContext, new: NewInvoice) -> None:
         """Create an invoice at the provider; nothing happens if there is one with the same cause."""
         payments = self.require_payments(tenant)
-        async with self.begin_change(tenant, context, is_exclusive=False) as account:
+        async with self.begin_change(tenant, context) as account:
             await payments.create_invoice(account.get_customer(), new)
 
     async def synchronise(
@@ -329,6 +331,8 @@ class BillingService:
             await tx.store(BillingAccount).save(after)
             return []
         if state.is_deleted:  # a change that is in progress cannot continue
+            for invoice in await tx[BillingStore].list_open_invoices():  # the provider does not list them any more
+                await tx.store(Invoice).save(replace(invoice, status=InvoiceStatus.VOID, amount_due=0))
             after = replace(
                 after,
                 customer=None,
@@ -361,7 +365,9 @@ class BillingService:
         differing, current = [], []
         for invoice in reversed(invoices):  # IDs ascend with the time of creation
             known = stored.get(invoice.provider_id)
-            named = replace(invoice, id=known.id if known else new_id("inv"))
+            named = replace(invoice, id=new_id("inv"))
+            if known is not None:  # refunds of an older charge may be missing
+                named = replace(invoice, id=known.id, refunded=max(invoice.refunded, known.refunded))
             current.append(named)
             if known is None:
                 await tx.store(Invoice).add(named)
@@ -379,12 +385,18 @@ class BillingService:
             _LOG.warning("subscription to an unknown plan", extra={"org": tx.tenant.org, "plan": granted})
             granted = None
         after = replace(after, granted_plan=granted)
+        today, ended = tx.now.date(), before.subscription
+        month = find_month_start(today)
         if granted != before.granted_plan:
+            previous = (await tx[OrgStore].get_organisation()).plan.code
             await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
-        month, ended = find_month_start(tx.now.date()), before.subscription
-        had_plan_before = ended is not None and ended.current_period_end.date() > month
-        for plan in filter(None, {before.granted_plan if had_plan_before else None, granted}):
-            await tx[BillingStore].record_plan(month, plan)
+            if before.granted_plan is None and previous != FREE_PLAN:  # a plan that the operator had set
+                await tx[BillingStore].record_plan(month, previous, None)
+        if before.granted_plan is not None and ended is not None and ended.current_period_end.date() > month:
+            ended_on = min(today, ended.current_period_end.date()) if granted is None else None
+            await tx[BillingStore].record_plan(month, before.granted_plan, ended_on)
+        if granted is not None:
+            await tx[BillingStore].record_plan(month, granted, None)
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
@@ -394,22 +406,18 @@ class BillingService:
         return differing
 
     @asynccontextmanager
-    async def begin_change(
-        self, tenant: Tenant, context: AuditContext, *, is_exclusive: bool = True
-    ) -> AsyncIterator[BillingAccount]:
+    async def begin_change(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[BillingAccount]:
         """Begin a change of the account, whose state at the provider is stored before and after the change.
 
-        Raises Unavailable if another change is in progress, and `is_exclusive` is true, or if the change takes too long.
+        Raises Unavailable if another change is in progress, or if the change takes too long.
         """
         await self.open_account(tenant, context)
-        lease = None
-        if is_exclusive:
-            async with self.uow.begin(tenant, context) as tx:
-                account = await _lock_account(tx)
-                if account.busy_until is not None and account.busy_until > tx.now:
-                    raise Unavailable("Another change of the billing account is in progress. Try again.", retry_after=5)
-                lease = tx.now + CHANGE_LEASE
-                await tx.store(BillingAccount).save(replace(account, busy_until=lease))
+        async with self.uow.begin(tenant, context) as tx:
+            account = await _lock_account(tx)
+            if account.busy_until is not None and account.busy_until > tx.now:
+                raise Unavailable("Another change of the billing account is in progress. Try again.", retry_after=5)
+            lease = tx.now + CHANGE_LEASE
+            await tx.store(BillingAccount).save(replace(account, busy_until=lease))
         try:
             async with asyncio.timeout(CHANGE_TIMEOUT.total_seconds()):
                 await self.synchronise(tenant, context)
@@ -440,7 +448,7 @@ class BillingService:
                 await tx.store(BillingAccount).save(account)
         return account
 
-    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, lease: datetime | None) -> None:
+    async def _end_failed_change(self, tenant: Tenant, context: AuditContext, lease: datetime) -> None:
         """Permit other changes after one that failed, whose effect at the provider may be unknown."""
         try:
             await self.synchronise(tenant, context, ended_lease=lease)
@@ -451,21 +459,17 @@ class BillingService:
                 if account is not None:
                     await tx.store(BillingAccount).save(_release_lease(account, lease))
 
-    async def _keep_plan(self, payments: Payments, subscription: PlanSubscription) -> None:
-        """Undo a scheduled change or a cancellation."""
-        if subscription.scheduled_change is not None:
-            await payments.cancel_scheduled_change(subscription)
-        if subscription.cancel_at_period_end:
-            await payments.set_cancellation(subscription, at_period_end=False)
-
 
 async def _lock_account(tx: Tx) -> BillingAccount:
     """Return the account, which is locked until the transaction ends; it is created if there is none."""
-    account = await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)
-    if account is None:
-        account = BillingAccount(created_at=tx.now, updated_at=tx.now)
-        await tx.store(BillingAccount).add(account)
-    return account
+    store = tx.store(BillingAccount)
+    if (account := await store.get(ACCOUNT_ID, lock=True)) is not None:
+        return account
+    account = BillingAccount(created_at=tx.now, updated_at=tx.now)
+    with suppress(Conflict):  # if another request has created it
+        async with tx.savepoint():
+            await store.add(account)
+    return await store.get(ACCOUNT_ID, lock=True) or account
 
 
 def _release_lease(account: BillingAccount, lease: datetime | None) -> BillingAccount:

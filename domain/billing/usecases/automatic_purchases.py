@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from domain.billing.model import PurchaseKind, build_automatic_purchase_key
+from domain.billing.model import PurchaseKind
 from domain.billing.ports import BillingRegistry
 from domain.billing.usecases.purchases import PurchaseService
 from domain.jobs.usecases.ticks import log_errors
@@ -25,8 +25,6 @@ class AutomaticPurchaser:
         if self.purchases.billing.payments is None:
             return
         day = self.purchases.billing.clock.now().date()
-        for tenant, credits in await self.registry.list_automatic_purchases(day):
+        for tenant, credits, key in await self.registry.list_automatic_purchases(day):
             with log_errors(_LOG, "credit not bought", tenant):
-                await self.purchases.buy(
-                    tenant, _CONTEXT, credits, build_automatic_purchase_key(day), PurchaseKind.AUTOMATIC
-                )
+                await self.purchases.buy(tenant, _CONTEXT, credits, key, PurchaseKind.AUTOMATIC)

@@ -148,7 +148,7 @@ class PurchaseService:
             IdempotencyKeyReused: The key belongs to a purchase of another number of credits.
         """
         payments = self.billing.require_payments(tenant)
-        async with self.billing.begin_change(tenant, context, is_exclusive=False) as account:
+        async with self.billing.begin_change(tenant, context) as account:
             _check_currency(account)
             async with self.billing.uow.begin(tenant, context) as tx:
                 id = await tx[BillingStore].find_purchase(key)
@@ -179,29 +179,34 @@ class PurchaseService:
         async with self.billing.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, purchase.id)
 
-    async def refund(
-        self, tenant: Tenant, context: AuditContext, id: str, amount: int | None, key: str
-    ) -> CreditPurchase:
-        """Pay back an amount of a purchase in minor units, or all that is not refunded, and take back the credit.
+    async def refund(self, tenant: Tenant, context: AuditContext, id: str, total: int | None = None) -> CreditPurchase:
+        """Pay back a part of a purchase, and take back the same share of its credit.
+
+        Args:
+            tenant: The tenant.
+            context: The command.
+            id: ID of the purchase.
+            total: The total of all refunds afterwards, in minor units; None for the whole price. A repeated call has
+                therefore no further effect.
 
         Raises:
             NotFound: There is no such purchase.
-            Unprocessable: The purchase is not paid, or less than the amount is not refunded yet.
+            Unprocessable: The purchase is not paid, or its price is lower.
         """
         payments = self.billing.require_payments(tenant)
         async with self.billing.begin_change(tenant, context):
             async with self.billing.uow.begin_reading(tenant) as tx:
                 purchase = await get_purchase(tx, id)
                 invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
-            rest = purchase.total - purchase.refunded
-            selected = rest if amount is None else amount
-            if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < selected <= rest:
-                raise Unprocessable(
-                    f"The purchase is {purchase.status}, and {rest} cents of it can be refunded. State an amount up to that."
-                    if purchase.status is PurchaseStatus.SUCCEEDED
-                    else f"The purchase is not paid (its status is {purchase.status}), so it cannot be refunded."
-                )
-            await payments.refund_invoice(invoice.provider_id, selected, key)
+            selected = purchase.total if total is None else total
+            if invoice is None or invoice.status is not InvoiceStatus.PAID:
+                raise Unprocessable(f"The purchase is not paid: its status is {purchase.status}.")
+            if not 0 < selected <= purchase.total:
+                raise Unprocessable(f"The purchase cost {purchase.total}. State a total from 1 to {purchase.total}.")
+            if selected > purchase.refunded:
+                amount, key = selected - purchase.refunded, f"refund:{id}:{selected}"
+                await payments.refund_invoice(invoice.provider_id, amount, key)
+        await self.billing.synchronise(tenant, context, all_invoices=True)  # the charge may be an old one
         async with self.billing.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, id)
 

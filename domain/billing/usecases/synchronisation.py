@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from domain.billing.model import PricedPlan, SubscriptionStatus
+from domain.billing.model import MONTH, PricedPlan, SubscriptionStatus
 from domain.billing.ports import BillingRegistry
-from domain.billing.prices import price_plans
+from domain.billing.prices import list_history, price_plans
 from domain.billing.usecases.accounts import BillingService, load_account, load_prices
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.jobs.ports import JobStore
@@ -84,30 +84,40 @@ class AccountSynchroniser:
                 await self.billing.end_grace(tenant, context)
 
     async def _apply_price(self, tenant: Tenant, context: AuditContext) -> None:
-        """Change the price of a subscription from its next period on, if another price applies by then."""
+        """Schedule the price that applies from the subscription's next period on, if it differs.
+
+        A price that is none of the plan's was negotiated, and stays.
+        """
         if self.billing.payments is None or await self._find_new_price(tenant) is None:
             return
         async with self.billing.begin_change(tenant, context) as account:
             plan, subscription = await self._find_new_price(tenant), account.subscription
             if plan is not None and subscription is not None:
-                key = f"price:{subscription.id}:{plan.monthly}:{subscription.current_period_end.isoformat()}"
-                await self.billing.payments.change_price(subscription, plan, key)
+                key = f"price:{subscription.id}:{account.applied_read}"
+                await self.billing.payments.schedule_change(subscription, plan, key)
 
     async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
-        """Return the plan of the subscription with the price of the next period; None if the price stays."""
+        """Return the plan of the subscription's next period with its price; None if the price stays."""
         async with self.billing.uow.begin_reading(tenant) as tx:
-            account = await load_account(tx)
-            plans, prices = await load_prices(tx)
-        subscription = account.subscription
+            subscription, (plans, prices) = (await load_account(tx)).subscription, await load_prices(tx)
         if (
             subscription is None
             or subscription.status is not SubscriptionStatus.ACTIVE
-            or subscription.scheduled_change
+            or subscription.cancel_at_period_end
+            or subscription.interval != MONTH
         ):
             return None
+        code = subscription.scheduled_change.plan if subscription.scheduled_change else subscription.plan
         priced = price_plans(plans, prices, subscription.currency, subscription.current_period_end)
-        plan = next((one for one in priced if one.code == subscription.plan), None)
-        return plan if plan is not None and plan.monthly != subscription.monthly else None
+        plan = next((one for one in priced if one.code == code), None)
+        listed = {
+            one.monthly
+            for plan in plans
+            for one in list_history(plan, prices, subscription.currency)
+            if plan.code == subscription.plan
+        }
+        is_outdated = plan is not None and plan.monthly != subscription.next_monthly
+        return plan if is_outdated and subscription.monthly in listed else None
 
     async def _finish(self, job: ClaimedJob) -> None:
         async with self.billing.uow.begin(job.tenant, job.create_context("payments")) as tx:

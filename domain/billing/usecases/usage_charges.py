@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from domain.billing.model import ACCOUNT_ID, CREDIT_CURRENCY, BillingAccount, UsageCharge
 from domain.billing.overage import compute_charges, merge_allowances
@@ -42,21 +42,23 @@ class MonthCloser:
     async def close_month(self, tx: Tx, month: date) -> UsageCharge:
         """Store the charge for a month, and queue the job that creates its invoice; return the charge.
 
-        The plan of the month that includes most determines quota and price of each meter. Without a recorded plan that
-        still exists, nothing is charged.
+        The plan of the month that includes most determines quota and price of each meter, at the prices of the start of
+        the month. Without a recorded plan that still exists, nothing is charged, and neither after the last plan has ended.
         """
         await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)  # concurrent calls wait for each other
         id = f"{month:%Y-%m}"
         if (closed := await tx.store(UsageCharge).get(id)) is not None:
             return closed
-        account, codes = await load_account(tx), set(await tx[BillingStore].list_plans(month))
+        account, ends = await load_account(tx), dict(await tx[BillingStore].list_plans(month))
         end = find_next_month(month)
-        last_day = tx.now.replace(year=end.year, month=end.month, day=1, hour=0, minute=0, second=0, microsecond=0)
-        priced = price_plans(*await load_prices(tx), account.currency, last_day - timedelta(microseconds=1))
-        plans = [plan for plan in priced if plan.code in codes]
+        start = datetime.combine(month, time(), UTC)
+        priced = price_plans(*await load_prices(tx), account.currency, start)
+        plans = [plan for plan in priced if plan.code in ends]
         currency = plans[0].currency if plans else account.currency or CREDIT_CURRENCY
         allowances = merge_allowances([plan.meters for plan in plans if plan.currency == currency])
-        series = await self.billing.usage.get_series(tx, None, month, end - timedelta(days=1))
+        last_day = end - timedelta(days=1)
+        last_charged = max((ended_on or last_day for ended_on in ends.values()), default=last_day)
+        series = await self.billing.usage.get_series(tx, None, month, last_charged)
         lines = tuple(compute_charges(month, series.days, allowances))
         charge = UsageCharge(
             id=id, currency=currency, total=sum(line.amount for line in lines), lines=lines, created_at=tx.now

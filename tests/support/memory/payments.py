@@ -114,7 +114,7 @@ class MemoryPayments(Payments):
     async def delete_customer(self, customer: str) -> None:
         self.customers.pop(customer, None)
 
-    async def save_details(self, customer: str, details: BillingDetails) -> None:
+    async def save_details(self, customer: str, details: BillingDetails, *, changes_tax_id: bool) -> None:
         self.customers[customer].details = details
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
@@ -160,7 +160,14 @@ class MemoryPayments(Payments):
         state.plan, state.anchor = plan, self.now
         end = add_months(self.now, 1)
         state.subscription = PlanSubscription(
-            self._results[key], SubscriptionStatus.INCOMPLETE, plan.code, plan.currency, plan.monthly, self.now, end
+            self._results[key],
+            SubscriptionStatus.INCOMPLETE,
+            plan.code,
+            plan.currency,
+            plan.monthly,
+            plan.monthly,
+            self.now,
+            end,
         )
         self._invoice_period(state)
         if charges_card:
@@ -188,6 +195,7 @@ class MemoryPayments(Payments):
             state.subscription,
             plan=plan.code,
             monthly=plan.monthly,
+            next_monthly=plan.monthly,
             cancel_at_period_end=False,
             cancel_at=None,
             scheduled_change=None,
@@ -200,18 +208,18 @@ class MemoryPayments(Payments):
         change = ScheduledChange(plan.code, subscription.interval, subscription.current_period_end)
         assert state.subscription is not None
         state.subscription = replace(
-            state.subscription, scheduled_change=change, cancel_at_period_end=False, cancel_at=None
+            state.subscription,
+            scheduled_change=change if plan.code != subscription.plan else None,
+            next_monthly=plan.monthly,
+            cancel_at_period_end=False,
+            cancel_at=None,
         )
 
     async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
         state = self._find_subscriber(subscription)
         if state.subscription is not None:
-            state.next_plan, state.subscription = None, replace(state.subscription, scheduled_change=None)
-
-    async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
-        state = self._find_subscriber(subscription)
-        if state.subscription is not None:
-            state.plan, state.subscription = plan, replace(state.subscription, monthly=plan.monthly)
+            changes = {"scheduled_change": None, "next_monthly": state.subscription.monthly}
+            state.next_plan, state.subscription = None, replace(state.subscription, **changes)
 
     async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
         state = self._find_subscriber(subscription)
@@ -389,6 +397,7 @@ class MemoryPayments(Payments):
             subscription,
             plan=plan.code,
             monthly=plan.monthly,
+            next_monthly=plan.monthly,
             scheduled_change=None,
             current_period_start=start,
             current_period_end=add_months(customer.anchor, months + 1),

@@ -1,0 +1,679 @@
+"""Amounts and plans after changes by operators, repeated requests and failures, against the imitated Stripe server."""
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import stripe
+
+from adapters.postgres.billing import PostgresBillingStore, PostgresPriceRegistry
+from adapters.postgres.erasure import PostgresErasure
+from adapters.stripe_payments import StripePayments
+from domain.billing.model import BillingAccount, CreditPurchase, Invoice, PlanPrice, find_proration_time
+from domain.billing.ports import BillingStore
+from domain.billing.usecases import accounts
+from domain.billing.usecases.accounts import SubscriptionRequest
+from domain.credits.usecases.ledger import CreditSettingsService
+from domain.kernel.errors import DomainError, Unavailable
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import MeterAllowance
+from domain.orgs.usecases.erasure import OrganisationEraser
+from domain.usage.meters import RECORDS, SOURCES, find_month_start, find_next_month
+from domain.usage.ports import UsageMeters
+from tests.http.application import run_application
+from tests.http.test_agreements import create_token_client
+from tests.stripe_server.server import Fault
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider, run_jobs
+from tests.support.builders import CALL
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
+METERED = {RECORDS: MeterAllowance(100, 10, 5), SOURCES: MeterAllowance(10, 1, 2_800)}
+
+
+class StripeBilling(BillingHarness):
+    """Billing of one organisation on the imitated server."""
+
+    provider: StripeProvider
+
+    @property
+    def server(self) -> Any:
+        return self.provider.server
+
+    def select(self, kind: str, **fields: Any) -> list[dict[str, Any]]:
+        return list(self.server.state.select(kind, **fields))
+
+    async def list_invoices(self) -> list[Invoice]:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            return list((await tx.store(Invoice).page(PageRequest(100))).items)
+
+    async def use(self, meter: str, amount: int) -> None:
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            await tx[UsageMeters].add_usage(meter, amount, self.create_key())
+
+    async def set_price(self, plan: str, monthly: int, since: datetime, currency: str = "usd", **amounts: int) -> None:
+        price = PlanPrice(plan, currency, monthly, amounts, since)
+        await PostgresPriceRegistry(self.backend.pool).add_price(price)
+
+    async def reconcile(self) -> None:
+        await self.synchroniser.queue_reconciliations()
+        await run_jobs(self)
+
+    async def get_available(self) -> int:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            return (await self.ledger.get_balance(tx)).available_micros
+
+    async def erase(self) -> None:
+        """Delete the organisation as `joinery org delete` does."""
+        await self.service.delete_customer(self.tenant)
+        objects: Any = None
+        eraser = OrganisationEraser(PostgresErasure(self.backend.pool), objects, (), grace_seconds=0)
+        await eraser.erase(SimpleNamespace(id=self.tenant.org))  # type: ignore[arg-type]
+
+    async def count_rows(self, table: str) -> int:
+        async with self.backend.pool.connect_as_owner() as pooled:
+            rows = await pooled.driver_connection.execute(
+                f"SELECT count(*) FROM {table} WHERE org = %s".encode(), (self.tenant.org,)
+            )
+            return int((await rows.fetchone() or (0,))[0])
+
+    async def buy_paid(self, credits: int = 1000) -> CreditPurchase:
+        purchase = await self.purchases.buy(self.tenant, CALL, credits, self.create_key())
+        await self.provider.pay(purchase.client_secret or "")
+        await self.synchronise()
+        return purchase
+
+    async def close_months(self) -> int:
+        """Close the ended months of this organisation, and create their invoices; return their number."""
+        month = find_month_start((self.backend.now() - timedelta(days=1)).date())
+        unclosed = [month for tenant, month in await self.registry.list_unclosed(month) if tenant == self.tenant]
+        await self.charges.close_months()
+        await run_jobs(self)
+        return len(unclosed)
+
+
+async def build(backend: Backend) -> StripeBilling:
+    for code, monthly, meters in (("metered", 9_900, METERED), ("metered_plus", 49_900, METERED), ("free", 0, {})):
+        if code != "free":
+            await backend.offer(builders.plan(code, monthly=monthly, meters=meters))
+    organisation = await backend.organisation(plan=await backend.registry.find_plan("free"))
+    return StripeBilling(backend, StripeProvider(backend.now()), Tenant(organisation.id, True))
+
+
+@pytest_asyncio.fixture
+async def billing(backend: Backend) -> StripeBilling:
+    """Return the billing of a new organisation with the plan free."""
+    return await build(backend)
+
+
+# Deletion of an organisation
+
+
+async def test_deleted_organisation_is_not_charged(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.erase()
+    await billing.backend.pass_time(timedelta(days=70))
+    billing.provider.advance(billing.backend.now())
+    statuses = [one["status"] for one in billing.select("subscription")]
+    assert (statuses, len(billing.select("charge", paid=True))) == (["canceled"], 1)
+
+
+# Concurrent requests with one Idempotency-Key
+
+
+async def test_the_answer_of_the_winner_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    find, create = PostgresBillingStore.find_purchase, StripePayments.create_invoice
+    both, found_none, loser_ended = asyncio.Barrier(2), asyncio.Event(), asyncio.Event()
+
+    async def find_together(self: Any, *args: Any, **more: Any) -> Any:
+        found = await find(self, *args, **more)
+        found_none.set()
+        with contextlib.suppress(asyncio.BrokenBarrierError):
+            await both.wait()
+        return found
+
+    async def create_late(self: Any, *args: Any) -> str:  # only the winner gets here
+        await loser_ended.wait()
+        return await create(self, *args)
+
+    provider = StripeProvider(datetime(2026, 11, 20, tzinfo=UTC))
+    monkeypatch.setattr(PostgresBillingStore, "find_purchase", find_together)
+    monkeypatch.setattr(StripePayments, "create_invoice", create_late)
+    async with run_application(payments=provider.payments) as application:
+        owner, _ = await create_token_client(application, "Fjord", "owner")
+        await owner.post("/v1/billing/card")  # opens the account
+
+        async def buy() -> Any:
+            answer = await owner.post("/v1/billing/credits/purchases", {"credits": 1000}, idempotency_key="one")
+            loser_ended.set()
+            return answer
+
+        first = asyncio.create_task(buy())
+        await found_none.wait()
+        answers = [await buy(), await first]
+        await both.abort()
+        answers.append(await buy())
+        assert len(provider.server.state.select("invoice")) == 1
+        assert answers[-1].status == 201
+
+
+async def test_an_error_503_of_the_loser_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    create, began, loser_ended = StripePayments.create_card_setup, asyncio.Event(), asyncio.Event()
+
+    async def create_late(self: Any, *args: Any) -> str:
+        began.set()
+        await loser_ended.wait()
+        return await create(self, *args)
+
+    provider = StripeProvider(datetime(2026, 11, 20, tzinfo=UTC))
+    monkeypatch.setattr(StripePayments, "create_card_setup", create_late)
+    async with run_application(payments=provider.payments) as application:
+        owner, _ = await create_token_client(application, "Fjord", "owner")
+        winner = asyncio.create_task(owner.post("/v1/billing/card", idempotency_key="one"))
+        await began.wait()
+        loser = await owner.post("/v1/billing/card", idempotency_key="one")
+        loser_ended.set()
+        again = [await winner, await owner.post("/v1/billing/card", idempotency_key="one")]
+        assert (loser.status, again[0].status, again[1].status) == (503, 200, 200)
+        assert again[0].json() == again[1].json()
+
+
+async def test_a_repeated_subscription_whose_answer_was_lost_succeeds(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered", "key")
+    await billing.subscribe("metered", "key")  # the process died before it stored the answer
+
+
+# Announced prices
+
+
+async def test_a_price_of_the_next_period_does_not_change_the_proration(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.advance(timedelta(days=10))
+    for monthly in (20_000, 5_000):
+        await billing.set_price("metered", monthly, billing.backend.now() + timedelta(days=5))
+        await billing.reconcile()
+        await billing.backend.pass_time(timedelta(hours=21))
+        assert (await billing.read()).subscription.next_monthly == monthly  # type: ignore[union-attr]
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    after = await billing.service.preview(billing.tenant, CALL, SubscriptionRequest("metered_plus"))
+    share = (subscription.current_period_end - find_proration_time(subscription, billing.backend.now())) / (
+        subscription.current_period_end - subscription.current_period_start
+    )
+    assert abs(after.due_now - 40_000 * share) <= 1
+
+
+@pytest.mark.parametrize(("next_price", "expected"), [(5_000, "metered"), (20_000, "small")])
+async def test_an_announced_price_does_not_decide_what_is_an_upgrade(
+    billing: StripeBilling, next_price: int, expected: str
+) -> None:
+    """Before and after 9,900: a plan for 7,000 is a downgrade, one for 15,000 an upgrade."""
+    other = 7_000 if expected == "metered" else 15_000
+    await billing.backend.offer(builders.plan("small", monthly=other, meters=METERED))
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.set_price("metered", next_price, billing.backend.now() + timedelta(days=5))
+    await billing.reconcile()
+    await billing.subscribe("small")
+    assert (await billing.get_plan())[0] == expected
+
+
+async def test_price_is_not_changed_while_a_change_of_plan_is_in_progress(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.set_price("metered", 12_000, billing.backend.now() + timedelta(days=5))
+    await billing.synchroniser.queue_reconciliations()
+    async with billing.service.begin_change(billing.tenant, CALL):
+        with pytest.raises(Unavailable):
+            await run_jobs(billing)
+    assert (await billing.read()).subscription.next_monthly == 9_900  # type: ignore[union-attr]
+    await billing.backend.pass_time(timedelta(minutes=2))
+    await run_jobs(billing)
+    assert (await billing.read()).subscription.next_monthly == 12_000  # type: ignore[union-attr]
+
+
+async def test_a_scheduled_plan_costs_the_price_of_its_period(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered_plus")
+    await billing.set_price("metered", 5_000, billing.backend.now() + timedelta(days=5))
+    await billing.subscribe("metered")
+    for _ in range(33):
+        await billing.advance(timedelta(days=1))
+        await billing.reconcile()
+    newest = (await billing.list_invoices())[0]
+    assert newest.total == 5_000
+
+
+async def test_a_price_that_is_set_back_and_forth_applies(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    since = billing.backend.now() + timedelta(days=5)
+    for monthly in (12_000, 9_900, 12_000):
+        await billing.set_price("metered", monthly, since)
+        await billing.reconcile()
+        assert (await billing.read()).subscription.next_monthly == monthly  # type: ignore[union-attr]
+        await billing.backend.pass_time(timedelta(hours=20, minutes=1))
+        billing.provider.advance(billing.backend.now())
+
+
+# Subscriptions that are made by hand
+
+
+async def create_by_hand(billing: StripeBilling, interval: str, amount: int, quantity: int) -> str:
+    await billing.store_card()
+    with contextlib.suppress(Exception):
+        billing.provider.client.products.create({"id": "joinery_plan_metered", "name": "Metered"})
+    price: Any = {"product": "joinery_plan_metered", "currency": "usd", "unit_amount": amount}
+    price["recurring"] = {"interval": interval}
+    customer = (await billing.read()).customer or ""
+    created = billing.provider.client.subscriptions.create(
+        {"customer": customer, "items": [{"price_data": price, "quantity": quantity}]}
+    )
+    await billing.synchronise()
+    return str(created.id)
+
+
+async def test_the_account_shows_a_yearly_price_as_it_is(billing: StripeBilling) -> None:
+    await create_by_hand(billing, "year", 80_000, 2)
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert (subscription.interval, subscription.monthly) == ("year", 160_000)
+
+
+@pytest.mark.parametrize(("interval", "amount", "quantity"), [("year", 80_000, 2), ("month", 7_000, 1)])
+async def test_a_negotiated_price_is_kept(billing: StripeBilling, interval: str, amount: int, quantity: int) -> None:
+    await create_by_hand(billing, interval, amount, quantity)
+    await billing.reconcile()
+    await billing.advance(timedelta(hours=2))
+    [item] = billing.select("subscription")[0]["items"]["data"]
+    assert (item["price"]["recurring"]["interval"], item["price"]["unit_amount"]) == (interval, amount)
+    assert len(billing.select("charge", paid=True)) == 1
+
+
+async def test_a_downgrade_keeps_the_quantity_of_the_current_period(billing: StripeBilling) -> None:
+    await billing.backend.offer(builders.plan("small", monthly=700, meters=METERED))
+    await create_by_hand(billing, "month", 7_000, 2)
+    await billing.subscribe("small")
+    [item] = billing.select("subscription")[0]["items"]["data"]
+    assert item["quantity"] == 2
+
+
+# Chargebacks
+
+
+async def test_a_lost_dispute_takes_the_credit_back(billing: StripeBilling) -> None:
+    await billing.buy_paid()
+    [charge] = billing.select("charge", paid=True)
+    charge["disputed"] = True
+    await billing.service.synchronise(billing.tenant, CALL, all_invoices=True)
+    assert await billing.get_available() == 0
+
+
+# More than 100 newer charges
+
+
+def add_newer_charges(billing: StripeBilling) -> None:
+    """Add 101 declined attempts of another payment."""
+    charge = billing.select("charge")[0]
+    for number in range(101):
+        id = f"ch_newer{number:03}"
+        billing.server.state.objects["charge"][id] = {
+            **charge, "id": id, "payment_intent": "pi_other", "paid": False, "status": "failed", "amount_refunded": 0,
+        }  # fmt: skip
+
+
+async def test_a_known_refund_stays_known(billing: StripeBilling) -> None:
+    purchase = await billing.buy_paid()
+    await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
+    add_newer_charges(billing)
+    await billing.synchronise()
+    [invoice] = await billing.list_invoices()
+    stored = await billing.purchases.buy(billing.tenant, CALL, 1000, f"{billing.tenant.org}:1")
+    assert (invoice.refunded, stored.refunded) == (400, 400)
+
+
+async def test_a_new_refund_of_an_older_invoice_is_known(billing: StripeBilling) -> None:
+    purchase = await billing.buy_paid()
+    add_newer_charges(billing)
+    refunded = await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
+    assert refunded.refunded == 400
+
+
+# Unpaid usage invoices
+
+
+async def make_unpaid_usage(billing: StripeBilling) -> Invoice:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.use(RECORDS, 100_000)
+    while billing.backend.now().day != 3:
+        await billing.advance(timedelta(days=1))
+    await billing.store_card(BAD_CARD)
+    await billing.close_months()
+    await billing.synchronise()
+    [invoice] = [one for one in await billing.list_invoices() if one.cause is not None]
+    return invoice
+
+
+async def test_an_unpaid_usage_invoice_is_shown_as_overdue(billing: StripeBilling) -> None:
+    invoice = await make_unpaid_usage(billing)
+    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
+        overdue = (await billing.service.get_view(tx, 0)).overdue
+    assert overdue == invoice
+
+
+async def test_an_unpaid_usage_invoice_is_listed_for_operators(billing: StripeBilling) -> None:
+    await make_unpaid_usage(billing)
+    assert billing.tenant in [tenant for tenant, _ in await billing.registry.list_arrears()]
+
+
+async def test_an_unpaid_usage_invoice_ends_the_plan(billing: StripeBilling) -> None:
+    invoice = await make_unpaid_usage(billing)
+    await billing.store_card()  # the subscription itself is paid again
+    # the customer pays the subscription, never the usage: the retries of the usage invoice fail with the first card
+    stripe_invoice = billing.server.state.get("invoice", invoice.provider_id)
+    stripe_invoice["next_payment_attempt"] = None
+    for _ in range(3):
+        await billing.advance(timedelta(days=20))
+    assert (await billing.get_plan())[0] == "free"
+
+
+# Months of plans that no longer exist
+
+
+async def test_a_month_of_a_former_plan_is_closed(billing: StripeBilling) -> None:
+    await billing.store_card()
+    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+        await tx[BillingStore].record_plan(find_month_start(billing.backend.now().date()), "former", None)
+    assert (await billing.read()).currency is None
+    await billing.backend.pass_time(timedelta(days=40))
+    month = find_next_month(find_month_start(billing.backend.now().date()))
+    before = [one for one in await billing.registry.list_unclosed(month) if one[0] == billing.tenant]
+    await billing.charges.close_months()
+    after = [one for one in await billing.registry.list_unclosed(month) if one[0] == billing.tenant]
+    assert before and not after
+
+
+# Creation of customers
+
+
+async def test_concurrent_first_requests_use_the_stored_customer(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def create_together(*args: Any) -> str:
+        await barrier.wait()
+        return await create(*args)
+
+    create, barrier = StripePayments.create_customer, asyncio.Barrier(2)
+    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+        await tx.store(BillingAccount).add(BillingAccount(created_at=tx.now, updated_at=tx.now))
+    monkeypatch.setattr(StripePayments, "create_customer", create_together)
+    found = await asyncio.gather(
+        *(billing.service.open_account(billing.tenant, CALL) for _ in range(2)), return_exceptions=True
+    )
+    stored = (await billing.read()).customer
+    assert {one.customer for one in found if isinstance(one, BillingAccount)} == {stored}
+    assert not [one for one in found if isinstance(one, BaseException)]
+
+
+async def test_concurrent_first_requests_have_no_conflict(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, barrier = accounts._lock_account, asyncio.Barrier(2)
+    waiting = 2
+
+    async def lock_together(tx: Any) -> BillingAccount:
+        nonlocal waiting
+        if waiting:
+            waiting -= 1
+            get, tx_store = tx.store(BillingAccount).get, tx.store
+
+            async def get_together(*args: Any, **more: Any) -> Any:
+                found = await get(*args, **more)
+                if found is None:
+                    await barrier.wait()
+                return found
+
+            fake = SimpleNamespace(get=get_together, add=tx_store(BillingAccount).add)
+            return await lock(SimpleNamespace(store=lambda _: fake, savepoint=tx.savepoint, now=tx.now))
+        return await lock(tx)
+
+    monkeypatch.setattr(accounts, "_lock_account", lock_together)
+    found = await asyncio.gather(
+        *(billing.service.open_account(billing.tenant, CALL) for _ in range(2)), return_exceptions=True
+    )
+    assert not [one for one in found if isinstance(one, BaseException)]
+
+
+# Notifications about deleted organisations
+
+
+async def test_a_notification_about_a_deleted_organisation_is_ignored(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    received: list[tuple[bytes, str]] = []
+    billing.server.deliver(lambda body, headers: received.append((body, headers["Stripe-Signature"])))
+    await billing.synchroniser.receive(*received[-1])
+    await billing.erase()
+    for one in received:
+        await billing.synchroniser.receive(*one)
+    assert await run_jobs(billing) == 0
+    assert [await billing.count_rows(table) for table in ("billing_accounts", "invoices", "jobs")] == [0, 0, 0]
+
+
+async def test_a_synchronisation_during_the_deletion_stores_nothing(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    fetch = StripePayments.fetch_account
+
+    async def fetch_late(*args: Any, **more: Any) -> Any:
+        state = await fetch(*args, **more)
+        await billing.erase()
+        return state
+
+    monkeypatch.setattr(StripePayments, "fetch_account", fetch_late)
+    await billing.synchronise()
+    tables = ("billing_accounts", "invoices", "billed_months", "jobs", "audit_entries")
+    assert [await billing.count_rows(table) for table in tables] == [0] * 5
+
+
+async def test_a_change_during_the_deletion_creates_no_subscription(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await billing.store_card()
+    subscribe = StripePayments.subscribe
+
+    async def subscribe_late(*args: Any, **more: Any) -> None:
+        await billing.erase()
+        await subscribe(*args, **more)
+
+    monkeypatch.setattr(StripePayments, "subscribe", subscribe_late)
+    with contextlib.suppress(DomainError):
+        await billing.subscribe("metered")
+    assert [one["status"] for one in billing.select("subscription")] in ([], ["canceled"])
+
+
+# Further suspicions
+
+
+async def test_usage_without_a_card_is_invoiced_once_and_the_job_ends(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.use(RECORDS, 1_000)
+    [method] = billing.select("payment_method")
+    billing.provider.client.payment_methods.detach(method["id"])
+    await billing.backend.pass_time(timedelta(days=15))
+    errors = []
+    for _ in range(3):
+        try:
+            await billing.close_months()
+        except DomainError as error:
+            errors.append(repr(error))
+        await billing.backend.pass_time(timedelta(minutes=30))
+    assert not errors
+
+
+async def test_a_later_price_of_usage_does_not_apply_to_earlier_usage(billing: StripeBilling) -> None:
+    """A price that begins on the 29th must not apply to usage and a period before it."""
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.use(RECORDS, 200)
+    await billing.set_price("metered", 9_900, datetime(2026, 11, 29, tzinfo=UTC), records=50, sources=2_800)
+    await billing.advance(timedelta(days=15))
+    await billing.close_months()
+    [invoice] = [one for one in billing.select("invoice") if one["metadata"]]
+    assert invoice["total"] == 10 * 5
+
+
+async def test_sources_are_not_charged_after_the_plan_has_ended(billing: StripeBilling) -> None:
+    """The period ends on 20 December; 11 sources remain."""
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.use(SOURCES, 11)
+    await billing.service.cancel(billing.tenant, CALL)
+    for _ in range(45):
+        await billing.advance(timedelta(days=1))
+        if billing.backend.now().day == 1:
+            await billing.use(SOURCES, 11)
+    assert (await billing.get_plan())[0] == "free"
+    await billing.close_months()
+    causes = {one["metadata"]["cause"]: one["total"] for one in billing.select("invoice") if one["metadata"]}
+    assert causes["usage-2026-12"] <= 2_800 * 20 // 31 + 1
+
+
+async def test_a_refund_whose_answer_is_lost_is_not_paid_twice(billing: StripeBilling) -> None:
+    """The command uses a new key for each call, and its error says: try again."""
+    purchase = await billing.buy_paid()
+    billing.server.faults.append(Fault("POST", "/v1/refunds", "timeout_after", 3))
+    with pytest.raises(Unavailable):
+        await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
+    await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
+    assert sum(one["amount"] for one in billing.select("refund")) == 400
+
+
+async def test_the_31st_is_kept_as_the_day_of_renewal(billing: StripeBilling) -> None:
+    await billing.advance(datetime(2027, 1, 31, 12, tzinfo=UTC) - billing.backend.now())
+    await billing.store_card()
+    await billing.subscribe("metered_plus")
+    await billing.subscribe("metered")
+    ends = []
+    for _ in range(3):
+        subscription = (await billing.read()).subscription
+        assert subscription is not None
+        ends.append(subscription.current_period_end.date().isoformat())
+        await billing.advance(subscription.current_period_end - billing.backend.now() + timedelta(hours=2))
+    assert ends == ["2027-02-28", "2027-03-31", "2027-04-30"]
+    assert (await billing.get_plan())[0] == "metered"
+
+
+async def test_credit_is_not_bought_twice_after_an_outage_at_midnight(billing: StripeBilling) -> None:
+    """A payment succeeds while all answers are lost; the next day begins before the account is synchronised."""
+    await billing.store_card()
+    await billing.backend.pass_time(datetime(2026, 11, 20, 23, 55, tzinfo=UTC) - billing.backend.now())
+    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
+        await CreditSettingsService().update(tx, "credits", {"top_up_credits": 600})
+        await billing.ledger.process_expiry(tx)
+    billing.server.faults.append(Fault("POST", "/pay$", "timeout_after", 3))
+    billing.server.faults.append(Fault("GET", "/v1/charges$", "503", 0))
+    pay = StripePayments.pay_invoice
+
+    async def pay_then_fail(self: Any, invoice: str) -> None:
+        try:
+            await pay(self, invoice)
+        finally:
+            billing.server.faults.append(Fault("GET", "/v1/", "503", 30))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StripePayments, "pay_invoice", pay_then_fail)
+        await billing.automatic_purchases.buy_due()
+    billing.server.faults.clear()
+    await billing.backend.pass_time(timedelta(minutes=10))
+    billing.provider.advance(billing.backend.now())
+    await billing.automatic_purchases.buy_due()
+    assert len(billing.select("charge", paid=True)) == 1
+
+
+async def delete_customer(billing: StripeBilling, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(_: StripePayments, customer: str, all_invoices: bool) -> None:
+        error: Any = stripe.InvalidRequestError
+        raise error("No such customer", "customer", code="resource_missing")
+
+    customer = (await billing.read()).customer or ""
+    billing.server.state.objects["customer"][customer] = {"id": customer, "object": "customer", "deleted": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(StripePayments, "_fetch_account", refuse)
+        await billing.synchronise()
+    assert (await billing.read()).customer is None
+
+
+async def test_an_overdue_invoice_of_a_deleted_customer_is_not_overdue(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.store_card(BAD_CARD)
+    await billing.advance(timedelta(days=32))
+    await delete_customer(billing, monkeypatch)
+    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
+        assert (await billing.service.get_view(tx, 0)).overdue is None
+
+
+async def test_usage_of_a_subscription_without_a_card_is_collected_or_refused(billing: StripeBilling) -> None:
+    """A coupon of 100% needs no card; use beyond the plan is not refused, and cannot be charged."""
+    client = billing.provider.client
+    client.coupons.create({"id": "all", "percent_off": 100, "duration": "forever"})
+    client.promotion_codes.create({"promotion": {"type": "coupon", "coupon": "all"}, "code": "ALL"})
+    await billing.subscribe("metered", promotion_code="ALL")
+    assert await billing.get_plan() == ("metered", True)
+    await billing.use(RECORDS, 100_000)
+    await billing.backend.pass_time(timedelta(days=15))
+    billing.provider.advance(billing.backend.now())
+    await billing.close_months()
+
+
+async def test_usage_under_a_larger_plan_of_the_operator_is_not_charged(billing: StripeBilling) -> None:
+    """If the plan changed in the month, the plan that includes most applies to the whole month."""
+    await billing.backend.offer(builders.plan("trial", meters={RECORDS: MeterAllowance(1_000_000, 10, 5)}))
+    async with billing.backend.pool.connect_as_owner() as pooled:
+        statement = b"UPDATE organisations SET plan = 'trial' WHERE id = %s"
+        await pooled.driver_connection.execute(statement, (billing.tenant.org,))
+    await billing.use(RECORDS, 100_000)
+    await billing.backend.pass_time(timedelta(days=1))
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.advance(timedelta(days=14))
+    await billing.close_months()
+    assert [one["total"] for one in billing.select("invoice") if one["metadata"]] == []
+
+
+async def test_a_failed_downgrade_does_not_undo_a_cancellation(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.subscribe("metered_plus")
+    await billing.service.cancel(billing.tenant, CALL)
+    billing.server.faults.append(Fault("POST", "/v1/subscription_schedules", "503", 9))
+    with pytest.raises(Unavailable):
+        await billing.subscribe("metered")
+    billing.server.faults.clear()
+    await billing.advance(timedelta(days=32))
+    assert (await billing.get_plan())[0] == "free"
+
+
+async def test_a_changed_email_address_keeps_all_tax_ids(billing: StripeBilling) -> None:
+    await billing.store_card()
+    customer = (await billing.read()).customer or ""
+    for type_, value in (("eu_vat", "DE123456788"), ("gb_vat", "GB123456782")):
+        tax_id: Any = {"type": type_, "value": value}
+        billing.provider.client.customers.tax_ids.create(customer, tax_id)
+    await billing.service.change_details(billing.tenant, CALL, {"email": "new@fjord.example"})
+    assert len(billing.select("tax_id")) == 2
