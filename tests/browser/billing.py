@@ -17,7 +17,6 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import MeterAllowance, Plan
 from domain.people.model import AuthMethod, User
 from domain.people.usecases.sessions import ClientInfo
-from entrypoints.areas.billing import AREA
 from entrypoints.areas.credits import create_credit_ledger
 from entrypoints.operators_page import OperatorsPage
 from tests.browser.service import LiveService, run_service
@@ -26,7 +25,7 @@ from tests.support import builders
 
 BILLING = "/console/billing"
 CARD = Card("visa", "4242", 12, 2040)
-STATES = ("none", "incomplete", "active", "scheduled", "cancelled", "past_due", "credit")
+STATES = ("none", "incomplete", "active", "scheduled", "cancelled", "past_due", "credit", "first_credit")
 """States of billing; each has an organisation of that name, with an owner."""
 
 
@@ -40,7 +39,7 @@ def _build_plans() -> list[Plan]:
             {
                 "sources": MeterAllowance(sources, 1, 900 if monthly else 0),
                 "records": MeterAllowance(records, 1_000, 9 if monthly else 0),
-                "stored_bytes": MeterAllowance(sources << 30, 1 << 30, 20 if monthly else 0),
+                "stored_bytes": MeterAllowance(sources * 10**9, 10**9, 20 if monthly else 0),
             },
         )
         for code, (monthly, sources, records) in sizes.items()
@@ -96,6 +95,7 @@ class BillingStates:
         await self.accounts.subscribe(
             self.find_tenant("incomplete"), builders.CALL, SubscriptionRequest("standard"), "incomplete"
         )
+        await self.buy("first_credit", 1_000)
         for customer in self.payments.customers.values():
             customer.invoices = [
                 replace(one, hosted_invoice_url="https://invoice.example/i/1", invoice_pdf="https://invoice.example/1.pdf")
@@ -132,15 +132,19 @@ class BillingStates:
             self.find_tenant(state), builders.CALL, SubscriptionRequest(plan), f"{state}-{plan}"
         )
 
+    async def buy(self, state: str, credits: int) -> None:
+        """Buy credit and confirm the payment, as the browser does."""
+        tenant, service = self.find_tenant(state), PurchaseService(self.application.uow, self.accounts)
+        account = await self.accounts.open_account(tenant, builders.CALL)
+        await service.buy(tenant, builders.CALL, credits, f"{state}-{credits}")
+        self.payments.confirm_payment(self.payments.customers[account.customer or ""].invoices[-1].reference, CARD)
+        await self.accounts.synchronise(tenant, builders.CALL)
+
     async def _create_credit(self) -> None:
         """Buy credit, use some of it on several days, and enable automatic purchases."""
-        tenant, purchases = self.find_tenant("credit"), self.application.dependencies[BillingService]
+        tenant, service = self.find_tenant("credit"), PurchaseService(self.application.uow, self.accounts)
         await self.store_card("credit")
-        service = PurchaseService(self.application.uow, purchases)
-        await service.buy(tenant, builders.CALL, 2_000, "first")
-        [customer] = [one for one in self.payments.customers.values() if one.invoices and one.invoices[-1].cause]
-        self.payments.confirm_payment(customer.invoices[-1].reference, CARD)
-        await self.accounts.synchronise(tenant, builders.CALL)
+        await self.buy("credit", 2_000)
         async with self.application.uow.begin(tenant, builders.CALL) as tx:
             await tx.store(CreditSettings).add(
                 CreditSettings(low_balance_micros=5_000_000, auto_spend=True, monthly_budget_micros=50_000_000, top_up_credits=1_000, created_at=tx.now, updated_at=tx.now)
