@@ -27,6 +27,8 @@ BILLING = "/console/billing"
 CARD = Card("visa", "4242", 12, 2040)
 STATES = ("none", "incomplete", "active", "scheduled", "cancelled", "past_due", "credit", "first_credit")
 """States of billing; each has an organisation of that name, with an owner."""
+FLOWS = ("payment", "declined", "unavailable", "setup", "scriptless")
+"""Organisations without a subscription for tests that change the state."""
 
 
 def _build_plans() -> list[Plan]:
@@ -74,7 +76,7 @@ class BillingStates:
                          PlanPrice("free", "eur", 0, {}, datetime(2026, 1, 1, tzinfo=UTC)),
             PlanPrice("high", "usd", 31_900, {"sources": 900}, self.now + timedelta(days=45))):
             await self.application.dependencies[PriceRegistry].add_price(standard)
-        for state in STATES:
+        for state in (*STATES, *FLOWS):
             await self.application.create_organisation(state, plans["free"])
         self.move_to(self.now - timedelta(days=33))
         await self.subscribe("past_due", "high")
@@ -103,7 +105,8 @@ class BillingStates:
             ]
             if customer.subscription and customer.subscription.plan == "high" and not customer.declines:
                 customer.subscription = replace(customer.subscription, discount=Discount("Launch offer", 20.0, None, self.now + timedelta(days=90)))
-        for state in STATES:
+        await self.store_card("scriptless")
+        for state in (*STATES, *FLOWS):
             await self.accounts.synchronise(self.find_tenant(state), builders.CALL)
             self.cookies[state] = await self.sign_in(state)
         self.cookies["viewer"] = await self.sign_in("active", "viewer")

@@ -16,7 +16,7 @@ def _build_days(*changes: tuple[int, int], opening: int = 0) -> list[CreditDay]:
     days, balance = [], opening
     for ago, change in changes:
         balance += change
-        days.append(CreditDay(NOW.date() - timedelta(days=ago), change, max(0, -change), balance))
+        days.append(CreditDay(NOW.date() - timedelta(days=ago), balance, change, max(0, -change)))
     return days
 
 
