@@ -72,9 +72,12 @@ class BillingStates:
         plans = {plan.code: plan for plan in _build_plans()}
         for plan in plans.values():
             self.application.database.save_plan(plan)
-        for standard in (PlanPrice("standard", "eur", 8_900, {"sources": 800}, datetime(2026, 1, 1, tzinfo=UTC)), PlanPrice("high", "eur", 26_900, {}, datetime(2026, 1, 1, tzinfo=UTC)),
-                         PlanPrice("free", "eur", 0, {}, datetime(2026, 1, 1, tzinfo=UTC)),
-            PlanPrice("high", "usd", 31_900, {"sources": 900}, self.now + timedelta(days=45))):
+        for standard in (
+            PlanPrice("standard", "eur", 8_900, {"sources": 800}, datetime(2026, 1, 1, tzinfo=UTC)),
+            PlanPrice("high", "eur", 26_900, {}, datetime(2026, 1, 1, tzinfo=UTC)),
+            PlanPrice("free", "eur", 0, {}, datetime(2026, 1, 1, tzinfo=UTC)),
+            PlanPrice("high", "usd", 31_900, {"sources": 900}, self.now + timedelta(days=45)),
+        ):
             await self.application.dependencies[PriceRegistry].add_price(standard)
         for state in (*STATES, *FLOWS):
             await self.application.create_organisation(state, plans["free"])
@@ -100,11 +103,15 @@ class BillingStates:
         await self.buy("first_credit", 1_000)
         for customer in self.payments.customers.values():
             customer.invoices = [
-                replace(one, hosted_invoice_url="https://invoice.example/i/1", invoice_pdf="https://invoice.example/1.pdf")
+                replace(
+                    one, hosted_invoice_url="https://invoice.example/i/1", invoice_pdf="https://invoice.example/1.pdf"
+                )
                 for one in customer.invoices
             ]
             if customer.subscription and customer.subscription.plan == "high" and not customer.declines:
-                customer.subscription = replace(customer.subscription, discount=Discount("Launch offer", 20.0, None, self.now + timedelta(days=90)))
+                customer.subscription = replace(
+                    customer.subscription, discount=Discount("Launch offer", 20.0, None, self.now + timedelta(days=90))
+                )
         await self.store_card("scriptless")
         for state in (*STATES, *FLOWS):
             await self.accounts.synchronise(self.find_tenant(state), builders.CALL)
@@ -150,9 +157,24 @@ class BillingStates:
         await self.buy("credit", 2_000)
         async with self.application.uow.begin(tenant, builders.CALL) as tx:
             await tx.store(CreditSettings).add(
-                CreditSettings(low_balance_micros=5_000_000, auto_spend=True, monthly_budget_micros=50_000_000, top_up_credits=1_000, created_at=tx.now, updated_at=tx.now)
+                CreditSettings(
+                    low_balance_micros=5_000_000,
+                    auto_spend=True,
+                    monthly_budget_micros=50_000_000,
+                    top_up_credits=1_000,
+                    created_at=tx.now,
+                    updated_at=tx.now,
+                )
             )
-        for days, used in ((22, 3_210_000), (18, 4_000_000), (17, 120_000), (12, 5_400_000), (9, 3_333_333), (4, 4_800_000), (1, 900_000)):
+        for days, used in (
+            (22, 3_210_000),
+            (18, 4_000_000),
+            (17, 120_000),
+            (12, 5_400_000),
+            (9, 3_333_333),
+            (4, 4_800_000),
+            (1, 900_000),
+        ):
             self.move_to(self.now - timedelta(days=days))
             async with self.application.uow.begin(tenant, builders.CALL) as tx:
                 use = new_id("use")

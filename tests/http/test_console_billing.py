@@ -80,7 +80,10 @@ async def test_a_subscription_without_a_card_continues_with_the_payment(console:
     payment = await owner.submit(preview, place)
     assert payment.status == 200 and 'data-kind="payment"' in payment.text and "_secret" in payment.text
     policy = payment.header("content-security-policy") or ""
-    scripts, frames = "https://*.js.stripe.com https://js.stripe.com", "https://*.js.stripe.com https://hooks.stripe.com https://js.stripe.com"
+    scripts, frames = (
+        "https://*.js.stripe.com https://js.stripe.com",
+        "https://*.js.stripe.com https://hooks.stripe.com https://js.stripe.com",
+    )
     assert f"script-src 'self' {scripts};" in policy and f"frame-src {frames};" in policy
     assert "connect-src 'self' https://api.stripe.com;" in policy and "unsafe" not in policy
     check_markup(payment.text)
@@ -275,7 +278,10 @@ async def test_the_end_of_credit_is_forecast_by_the_average_use(console: Console
         await ledger.settle(tx, use, 5_000_000)
     shown = await (await application.open_browser()).get(place)
     until = application.clock.now() + timedelta(days=4)
-    assert "average use of the last 4 days" in shown.text and f"credit lasts until {until:%b} {until.day}, {until.year}" in shown.text
+    assert (
+        "average use of the last 4 days" in shown.text
+        and f"credit lasts until {until:%b} {until.day}, {until.year}" in shown.text
+    )
     assert "-$6.00" in shown.text and "$5.00" in shown.text and "Show table" in shown.text
 
 
