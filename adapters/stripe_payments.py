@@ -12,9 +12,9 @@ import stripe
 from domain.billing.model import (
     MONTH,
     Address,
+    BillingDetails,
     Card,
     ChangePreview,
-    Details,
     Discount,
     Invoice,
     InvoiceLine,
@@ -41,8 +41,11 @@ from domain.kernel.errors import (
 MAX_RETRIES = 2
 """Number of repetitions of a failed request by the SDK, with the same idempotency key."""
 TIMEOUT_SECONDS = 10
+"""Time limit of each request."""
 PAGE = 100
+"""Number of objects in each page of a list."""
 SIGNATURE_TOLERANCE_SECONDS = 300
+"""Maximum age of a notification."""
 PRODUCT_PREFIX = "joinery_plan_"
 """Prefix of the IDs of Stripe's products; the code of the plan follows."""
 _STATUSES: Final = {
@@ -108,15 +111,15 @@ class StripePayments(Payments):
         return self._is_live
 
     async def create_customer(self, org: str, name: str, key: str) -> str:
-        async with _translating_errors():
+        async with _translate_errors():
             created = await self._api.customers.create_async(
                 {"name": name, "metadata": {"org": org}}, {"idempotency_key": key}
             )
             return str(created.id)
 
-    async def save_details(self, customer: str, details: Details) -> None:
+    async def save_details(self, customer: str, details: BillingDetails) -> None:
         address = details.address
-        async with _translating_errors():
+        async with _translate_errors():
             await self._api.customers.update_async(
                 customer,
                 {
@@ -136,7 +139,7 @@ class StripePayments(Payments):
                     await self._api.customers.tax_ids.create_async(customer, {"type": str(type_), "value": value})
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
-        async with _translating_errors():
+        async with _translate_errors():
             try:
                 return await self._fetch_account(customer, all_invoices)
             except (stripe.InvalidRequestError, AttributeError):
@@ -145,7 +148,7 @@ class StripePayments(Payments):
                     return ProviderAccount(
                         customer=customer,
                         currency=None,
-                        details=Details(),
+                        details=BillingDetails(),
                         card=None,
                         subscription=None,
                         invoices=(),
@@ -195,7 +198,7 @@ class StripePayments(Payments):
         )
 
     async def create_card_setup(self, customer: str, key: str) -> str:
-        async with _translating_errors():
+        async with _translate_errors():
             intent = await self._api.setup_intents.create_async(
                 {"customer": customer, "usage": "off_session", "payment_method_types": ["card"]},
                 {"idempotency_key": key},
@@ -203,34 +206,34 @@ class StripePayments(Payments):
             return intent.client_secret or ""
 
     async def find_payment_secret(self, invoice: str) -> str | None:
-        async with _translating_errors():
+        async with _translate_errors():
             found = await self._api.invoices.retrieve_async(invoice, {"expand": ["confirmation_secret"]})
             secret = found.confirmation_secret
             return secret.client_secret if secret is not None and found.status == "open" else None
 
-    async def preview_subscription(self, customer: str, plan: PricedPlan, now: datetime) -> ChangePreview:
-        async with _translating_errors():
+    async def preview_subscription(self, customer: str, plan: PricedPlan) -> ChangePreview:
+        async with _translate_errors():
             item = await self._build_item(plan)
             preview = await self._api.invoices.create_preview_async(
                 {"customer": customer, "subscription_details": {"items": [item]}, **self._tax}
             )
             invoice = preview.to_dict()
-            next_at = max(line["period"]["end"] for line in invoice["lines"]["data"])
+            period = invoice["lines"]["data"][0]["period"]
             return ChangePreview(
                 plan.code,
                 invoice["currency"],
                 _read_lines(invoice),
                 invoice["amount_due"],
                 invoice["total"],
-                _read_time(next_at),
-                now,
+                _read_time(period["end"]),
+                _read_time(period["start"]),
             )
 
     async def preview_change(
         self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime | None
     ) -> ChangePreview:
-        async with _translating_errors():
-            item = {"id": await self._find_item(subscription), **await self._build_item(plan)}
+        async with _translate_errors():
+            item = await self._build_changed_item(subscription, plan)
             renewal = await self._preview_items(subscription, item, {"proration_behavior": "none"})
             due: Json = {"amount_due": 0, "lines": {"data": []}}
             if prorated_from is not None:
@@ -261,7 +264,7 @@ class StripePayments(Payments):
     async def subscribe(
         self, customer: str, plan: PricedPlan, promotion_code: str | None, key: str, *, charges_card: bool
     ) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             discounts: Json = {}
             if promotion_code is not None:
                 discounts = {"discounts": [{"promotion_code": await self._find_promotion_code(promotion_code)}]}
@@ -285,7 +288,7 @@ class StripePayments(Payments):
         except _Declined as declined:
             if declined.code_of_provider in _NEEDS_CUSTOMER:
                 return
-            async with _translating_errors():
+            async with _translate_errors():
                 await self._api.subscriptions.cancel_async(created.id)
             raise
 
@@ -293,11 +296,11 @@ class StripePayments(Payments):
         self, subscription: PlanSubscription, plan: PricedPlan, prorated_from: datetime, key: str
     ) -> None:
         changes: dict[str, Any] = {"cancel_at_period_end": False} if subscription.cancel_at_period_end else {}
-        async with _translating_errors():
+        async with _translate_errors():
             await self._api.subscriptions.update_async(
                 subscription.id,
                 {
-                    "items": [{"id": await self._find_item(subscription), **await self._build_item(plan)}],
+                    "items": [await self._build_changed_item(subscription, plan)],
                     "proration_behavior": "always_invoice",
                     "proration_date": int(prorated_from.timestamp()),
                     "payment_behavior": "error_if_incomplete",
@@ -310,7 +313,7 @@ class StripePayments(Payments):
     async def schedule_change(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
         if subscription.cancel_at_period_end:
             await self.set_cancellation(subscription, at_period_end=False)
-        async with _translating_errors():
+        async with _translate_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id, {"expand": ["schedule"]})
             schedule: Any = current.schedule
             if schedule is None:
@@ -340,28 +343,28 @@ class StripePayments(Payments):
             )
 
     async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id)
             if current.schedule is not None:
                 await self._api.subscription_schedules.release_async(_get_id(current.schedule))
 
     async def change_price(self, subscription: PlanSubscription, plan: PricedPlan, key: str) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             await self._api.subscriptions.update_async(
                 subscription.id,
                 {
-                    "items": [{"id": await self._find_item(subscription), **await self._build_item(plan)}],
+                    "items": [await self._build_changed_item(subscription, plan)],
                     "proration_behavior": "none",
                 },
                 {"idempotency_key": key},
             )
 
     async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             await self._api.subscriptions.update_async(subscription.id, {"cancel_at_period_end": at_period_end})
 
     async def cancel_now(self, subscription: PlanSubscription) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             current = await self._api.subscriptions.retrieve_async(subscription.id)
             if current.status == "incomplete":
                 await self._api.subscriptions.cancel_async(subscription.id)
@@ -369,7 +372,7 @@ class StripePayments(Payments):
                 raise Conflict("The payment of the subscription was confirmed in the meantime. Read the account again.")
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:
-        async with _translating_errors():
+        async with _translate_errors():
             found = await self._list(self._api.invoices.list_async, {"customer": customer}, reads_all=False)
             invoice = next((one for one in found if one["metadata"].get("cause") == new.cause), None)
             if invoice is None:
@@ -421,7 +424,7 @@ class StripePayments(Payments):
     async def preview_invoice(self, customer: str, amount: int, currency: str) -> tuple[int, int]:
         if not self._tax:
             return 0, amount
-        async with _translating_errors():
+        async with _translate_errors():
             draft = await self._api.invoices.create_async(
                 {"customer": customer, "currency": currency, "pending_invoice_items_behavior": "exclude", **self._tax}
             )
@@ -434,19 +437,19 @@ class StripePayments(Payments):
             return priced.total - amount, priced.total
 
     async def pay_invoice(self, invoice: str) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             found = await self._api.invoices.retrieve_async(invoice)
             if found.status != "paid":
                 await self._api.invoices.pay_async(invoice)
 
     async def void_invoice(self, invoice: str) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             found = await self._api.invoices.retrieve_async(invoice)
             if found.status == "open":
                 await self._api.invoices.void_invoice_async(invoice)
 
     async def refund_invoice(self, invoice: str, amount: int, key: str) -> None:
-        async with _translating_errors():
+        async with _translate_errors():
             found = await self._api.invoices.retrieve_async(invoice, {"expand": ["payments"]})
             intents = _list_payment_intents(found.to_dict())
             if not intents:
@@ -456,7 +459,7 @@ class StripePayments(Payments):
                 {"idempotency_key": key},
             )
 
-    def parse_event(self, body: bytes, signature: str, now: datetime) -> ProviderEvent:
+    def parse_event(self, body: bytes, signature: str) -> ProviderEvent:
         try:
             stripe.WebhookSignature.verify_header(
                 body, signature, self._webhook_secret, tolerance=SIGNATURE_TOLERANCE_SECONDS
@@ -464,7 +467,7 @@ class StripePayments(Payments):
             event = json.loads(body)
             changed = event["data"]["object"]
             customer = changed["id"] if changed["object"] == "customer" else changed.get("customer")
-            return ProviderEvent(str(event["id"]), str(event["type"]), _get_id(customer) if customer else None)
+            return ProviderEvent(str(event["id"]), _get_id(customer) if customer else None)
         except (stripe.SignatureVerificationError, ValueError, KeyError, TypeError, AttributeError):
             raise InvalidSignature from None
 
@@ -500,9 +503,10 @@ class StripePayments(Payments):
             }
         }
 
-    async def _find_item(self, subscription: PlanSubscription) -> str:
+    async def _build_changed_item(self, subscription: PlanSubscription, plan: PricedPlan) -> dict[str, Any]:
+        """Return the item of the subscription with another price."""
         current = await self._api.subscriptions.retrieve_async(subscription.id)
-        return str(current.to_dict()["items"]["data"][0]["id"])
+        return {"id": current.to_dict()["items"]["data"][0]["id"], **await self._build_item(plan)}
 
     async def _find_promotion_code(self, code: str) -> str:
         found = await self._api.promotion_codes.list_async({"code": code, "active": True, "limit": 1})
@@ -533,7 +537,7 @@ class _Declined(PaymentDeclined):
 
 
 @asynccontextmanager
-async def _translating_errors() -> AsyncIterator[None]:
+async def _translate_errors() -> AsyncIterator[None]:
     """Raise the domain's errors instead of the SDK's."""
     try:
         yield
@@ -569,10 +573,10 @@ def _build_address(address: Address) -> dict[str, str]:
     return {name: getattr(address, name) or "" for name in names}
 
 
-def _read_details(customer: Json) -> Details:
+def _read_details(customer: Json) -> BillingDetails:
     address = customer.get("address")
     tax_ids = (customer.get("tax_ids") or {}).get("data", [])
-    return Details(
+    return BillingDetails(
         customer.get("name") or None,
         customer.get("email") or None,
         Address(address["country"], *(address.get(name) or None for name in Address.__slots__[1:]))
@@ -628,7 +632,7 @@ def _read_invoice(invoice: Json, refunded: Mapping[str, int]) -> Invoice:
     paid_at = invoice["status_transitions"]["paid_at"]
     return Invoice(
         id="",
-        reference=invoice["id"],
+        provider_id=invoice["id"],
         number=invoice["number"],
         status=InvoiceStatus(invoice["status"]),
         currency=invoice["currency"],

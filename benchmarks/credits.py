@@ -10,10 +10,10 @@ from datetime import timedelta
 
 from benchmarks.stack import AUDIT_CONTEXT, Stack, running_stack
 from benchmarks.write import print_figure
-from domain.credits.model import CREDIT_SETTINGS_ID
+from domain.credits.model import CREDIT_SETTINGS_ID, EntryKind
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.tenancy import Tenant
-from entrypoints.areas.credits import create_credit_ledger
+from entrypoints.factories import create_credit_ledger
 from ports.unit_of_work import UnitOfWork
 
 LEDGER = create_credit_ledger()
@@ -27,7 +27,7 @@ async def create_tenants(stack: Stack, count: int) -> list[Tenant]:
         async with stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
             await CreditSettingsService().update(tx, CREDIT_SETTINGS_ID, {"auto_spend": True})
             for days in (100, 200):
-                await LEDGER.add_lot(tx, "purchase", 10**12, f"crp_{days}", tx.now + timedelta(days=days))
+                await LEDGER.add_lot(tx, EntryKind.PURCHASE, 10**12, f"crp_{days}", tx.now + timedelta(days=days))
         tenants.append(tenant)
     return tenants
 

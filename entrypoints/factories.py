@@ -38,7 +38,7 @@ from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService
 from domain.billing.ports import Payments
 from domain.billing.usecases.accounts import BillingService
-from domain.billing.usecases.purchases import PurchaseUpdates
+from domain.billing.usecases.purchases import PurchaseUpdater
 from domain.changes.ports import NetworkLog
 from domain.credits.usecases.ledger import CreditLedger
 from domain.ingestion.ports import Connectors
@@ -241,21 +241,21 @@ def create_usage_service() -> UsageService:
     return UsageService(_read_levels)
 
 
-def create_credit_ledger(settings: Settings) -> CreditLedger:
-    """Create the use cases of credit, with the configured prices of models as rates."""
-    return CreditLedger(render_balance, render_lot, settings.provider.prices if settings.provider is not None else {})
+def create_credit_ledger() -> CreditLedger:
+    """Create the use cases of credit."""
+    return CreditLedger(render_balance, render_lot)
 
 
 def create_billing_service(
-    uow: UnitOfWork, clock: Clock, payments: Payments | None, usage: UsageService, updates: PurchaseUpdates
+    uow: UnitOfWork, clock: Clock, payments: Payments | None, usage: UsageService, updater: PurchaseUpdater
 ) -> BillingService:
     """Create the use cases of billing accounts."""
-    return BillingService(uow, clock, payments, usage, updates.apply)
+    return BillingService(uow, clock, payments, usage, updater.apply)
 
 
-def create_purchase_updates(ledger: CreditLedger) -> PurchaseUpdates:
-    """Create the updates of purchases of credit."""
-    return PurchaseUpdates(ledger, render_purchase)
+def create_purchase_updater(ledger: CreditLedger) -> PurchaseUpdater:
+    """Create the updater of purchases of credit."""
+    return PurchaseUpdater(ledger, render_purchase)
 
 
 def create_mailer(settings: Settings, clock: Clock) -> Mailer | None:

@@ -38,7 +38,7 @@ class ModelProvider:
         api: The kind of API, a key of PROVIDER_URLS.
         url: The API's URL.
         model: The default model.
-        prices: Micro-dollars per million input and output tokens by model. A model without a price is not used.
+        prices: Micro-US-dollars per million input and output tokens by model. A model without a price is not used.
         key: The API key.
     """
 
@@ -171,6 +171,11 @@ class Settings:
     def secrets(self) -> tuple[str, ...]:
         """The current secret, then the former ones."""
         return self.secret, *self.former_secrets
+
+    @property
+    def token_prices(self) -> Mapping[str, tuple[int, int]]:
+        """The prices of language models: micro-US-dollars per million input and output tokens, by model."""
+        return self.provider.prices if self.provider is not None else {}
 
 
 def resolve_file_settings(env: Mapping[str, str]) -> dict[str, str]:
@@ -321,7 +326,7 @@ def _read_prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
     found = [_PRICE.fullmatch(part) for part in given]
     if not all(found):
         raise SettingsError(
-            "JOINERY_MODEL_PRICES must be a comma-separated list of `model=input/output`: micro-dollars per million tokens."
+            "JOINERY_MODEL_PRICES must be a comma-separated list of `model=input/output`: micro-US-dollars per million tokens."
         )
     return {one[1]: (int(one[2]), int(one[3])) for one in found if one}
 

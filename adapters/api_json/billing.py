@@ -9,15 +9,13 @@ from adapters.api_json.resource import Body, JsonResource, create_decoder, creat
 from adapters.api_json.usage import METER as USAGE_METER
 from domain.billing.model import (
     CREDIT_CURRENCY,
-    MAX_CREDITS,
-    MIN_CREDITS,
     MONTH,
+    BillingDetails,
+    BillingDetailsChange,
     ChangePreview,
     Confirmation,
     ConfirmationKind,
     CreditPurchase,
-    Details,
-    DetailsChange,
     Invoice,
     InvoiceStatus,
     PricedPlan,
@@ -28,7 +26,7 @@ from domain.billing.model import (
 )
 from domain.billing.usecases.accounts import AccountView, SubscriptionRequest
 from domain.billing.usecases.purchases import PurchasePreview
-from domain.credits.model import MICROS_PER_CREDIT
+from domain.credits.model import MAX_PURCHASE, MICROS_PER_CREDIT, MIN_PURCHASE
 from domain.kernel import schema
 from domain.kernel.json_values import to_json_value
 from domain.kernel.resource import Field, RenderContext, computed, optional
@@ -148,7 +146,7 @@ def _render_subscription(view: AccountView, _: RenderContext) -> Any:
 
 
 def _render_details(view: AccountView, _: RenderContext) -> Any:
-    details: Details = view.account.details
+    details: BillingDetails = view.account.details
     name = details.name or view.organisation.name
     email = {"email": details.email} if details.email else {}
     return {"object": "billing_details", "name": name, "name_follows_org": name == view.organisation.name, **email}
@@ -217,15 +215,18 @@ PREVIEW: Final = JsonResource[ChangePreview](
             lambda one, _: {"amount": one.next_amount, "currency": one.currency, "at": one.next_at},
         ),
         "effective_at": schema.timestamp(),
-        "exceeds": schema.array(
-            _build_schema(
-                {
-                    "meter": USAGE_METER,
-                    "used": schema.integer(12, minimum=0),
-                    "included": schema.integer(10, minimum=0),
-                },
+        "exceeds": computed(
+            schema.array(
+                _build_schema(
+                    {
+                        "meter": USAGE_METER,
+                        "used": schema.integer(12, minimum=0),
+                        "included": schema.integer(10, minimum=0),
+                    },
+                ),
+                description="Meters of which the organisation uses more than the plan includes.",
             ),
-            description="Meters of which the organisation uses more than the plan includes.",
+            lambda one, _: one.excesses,
         ),
     },
     description="What a change of plan costs.",
@@ -347,7 +348,7 @@ PREVIEW_BODY: Final = Body[SubscriptionRequest](
     ),
     lambda body: SubscriptionRequest(body["plan"], body.get("currency")),
 )
-DETAILS_BODY: Final = Body[DetailsChange](
+DETAILS_BODY: Final = Body[BillingDetailsChange](
     schema.with_title(
         "billing_details_update",
         schema.strict_object(
@@ -368,7 +369,7 @@ DETAILS_BODY: Final = Body[DetailsChange](
             }
         ),
     ),
-    create_decoder(DetailsChange),
+    create_decoder(BillingDetailsChange),
 )
 CREDITS_BODY: Final = Body[int](
     schema.with_title(
@@ -377,8 +378,8 @@ CREDITS_BODY: Final = Body[int](
             {
                 "credits": schema.integer(
                     1000,
-                    minimum=MIN_CREDITS,
-                    maximum=MAX_CREDITS,
+                    minimum=MIN_PURCHASE,
+                    maximum=MAX_PURCHASE,
                     description=f"Number of credits, each of one US cent ({MICROS_PER_CREDIT:,} micro-US-dollars).",
                 )
             },

@@ -20,7 +20,7 @@ from domain.billing.model import (
     Invoice,
     PlanPrice,
     UsageCharge,
-    build_top_up_key,
+    build_automatic_purchase_key,
 )
 from domain.billing.ports import BillingRegistry, BillingStore, PriceRegistry
 from domain.kernel.tenancy import Tenant
@@ -30,19 +30,15 @@ ACCOUNTS = Table(
     "billing_accounts",
     conflicts={"billing_accounts_pkey": "Another request opened the billing account at the same time. Try again."},
 )
-INVOICES = Table(Invoice, "invoices", conflicts={"invoices_reference": "The invoice is stored already. Try again."})
+INVOICES = Table(Invoice, "invoices", conflicts={"invoices_provider_id": "The invoice is stored already. Try again."})
 PURCHASES = Table(
     CreditPurchase,
     "credit_purchases",
-    conflicts={"credit_purchases_request": "Another request with this key is in progress. Try again."},
+    conflicts={"credit_purchases_request_key": "Another request with this key is in progress. Try again."},
 )
 CHARGES = Table(UsageCharge, "usage_charges")
 _PRICES = RowMapping(PlanPrice)
 SQL = load_statements("billing", account=ACCOUNTS.build_column_list("a"), invoice=INVOICES.build_column_list())
-
-
-def _get_plan(plan: str) -> str:
-    return plan
 
 
 class PostgresBillingStore(TenantStore, BillingStore):
@@ -53,7 +49,7 @@ class PostgresBillingStore(TenantStore, BillingStore):
     find_invoices = fetch_all(INVOICES.build_from_row)
     find_purchase = fetch_scalar()
     record_plan = execute_count()
-    list_plans = fetch_all(_get_plan)
+    list_plans = fetch_all(str)
     list_prices = fetch_all(_PRICES.build_from_row)
 
     async def set_entitlement(self, plan: str, *, bills_overage: bool) -> None:
@@ -79,8 +75,8 @@ class PostgresBillingRegistry(CoordinatorStore, BillingRegistry):
     async def list_unclosed(self, month: date) -> Sequence[tuple[Tenant, date]]:
         return [(Tenant(*row[:2]), row[2]) for row in await self._gather("list_unclosed", month=month)]
 
-    async def list_top_ups(self, day: date) -> Sequence[tuple[Tenant, int]]:
-        rows = await self._gather("list_top_ups", request=build_top_up_key(day))
+    async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int]]:
+        rows = await self._gather("list_automatic_purchases", request_key=build_automatic_purchase_key(day))
         return [(Tenant(*row[:2]), row[2]) for row in rows]
 
     async def list_arrears(self) -> Sequence[tuple[Tenant, BillingAccount]]:

@@ -8,6 +8,7 @@ from typing import Final, TypedDict
 from domain.audit.model import AuditedFields
 from domain.credits.model import MICROS_PER_CREDIT
 from domain.kernel.enums import StoredEnum
+from domain.kernel.errors import Unavailable
 from domain.orgs.model import MeterAllowance
 
 ACCOUNT_ID = "billing"
@@ -17,14 +18,9 @@ FREE_PLAN = "free"
 MONTH = "month"
 """The only interval of subscriptions."""
 GRACE_PERIOD = timedelta(days=14)
-"""Time after a failed payment of a subscription for which the organisation keeps its plan."""
-NOTICE_PERIOD = timedelta(days=30)
-"""Minimum time between the announcement of a higher price and its start."""
+"""Time after the creation of an unpaid invoice of a subscription for which the organisation keeps its plan."""
 CREDIT_CURRENCY = "usd"
 """Currency in which credit is sold."""
-CREDIT_LIFETIME_MONTHS = 12
-MIN_CREDITS, MAX_CREDITS = 500, 10_000_00
-"""Minimum and maximum number of credits of one purchase."""
 
 
 class SubscriptionStatus(StoredEnum):
@@ -92,6 +88,7 @@ class PlanPrice:
     """Price of a plan in one currency from a time on.
 
     Attributes:
+        plan: The code of the plan.
         monthly: The price per month in minor units.
         amounts: Price of each further `per` units by meter, in minor units.
         effective_at: The time from which the price applies; None for the price that the plan itself states.
@@ -109,6 +106,7 @@ class PricedPlan:
     """Plan as it is sold in one currency.
 
     Attributes:
+        monthly: The price per month in minor units.
         next_price: The announced price, or None.
     """
 
@@ -141,7 +139,7 @@ class ScheduledChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanSubscription:
-    """PlanSubscription that has not ended.
+    """Subscription to a plan that has not ended.
 
     Attributes:
         id: The provider's ID.
@@ -197,7 +195,7 @@ class TaxId:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class BillingDetails:
     """Name, email address, address and tax ID on invoices; None if not set."""
 
     name: str | None = None
@@ -206,7 +204,7 @@ class Details:
     tax_id: TaxId | None = None
 
 
-class DetailsChange(TypedDict, total=False):
+class BillingDetailsChange(TypedDict, total=False):
     """Change of details; omitted fields stay unchanged, None removes a value."""
 
     name: str | None
@@ -247,15 +245,16 @@ class Invoice:
     """Invoice, as the provider states it.
 
     Attributes:
-        reference: The provider's ID.
-        cause: ID of the purchase or month that the invoice was created for; None for one of the subscription.
+        provider_id: The provider's ID.
+        cause: What the invoice was created for: the ID of a purchase, or `usage-` and the month, such as `usage-2026-10`;
+            None for an invoice of the subscription.
         amount_due: The amount that is not paid yet.
         refunded: The amount that was paid back.
         has_failed: Whether a payment was tried and failed.
     """
 
     id: str
-    reference: str
+    provider_id: str
     number: str | None
     status: InvoiceStatus
     currency: str
@@ -291,7 +290,7 @@ class BillingAccount:
     id: str = ACCOUNT_ID
     customer: str | None = None
     currency: str | None = None
-    details: Details = Details()
+    details: BillingDetails = BillingDetails()
     card: Card | None = None
     subscription: PlanSubscription | None = None
     granted_plan: str | None = None
@@ -304,6 +303,12 @@ class BillingAccount:
     created_at: datetime
     updated_at: datetime
 
+    def get_customer(self) -> str:
+        """Return the provider's ID of the customer. Raises Unavailable if the customer was deleted at the provider."""
+        if self.customer is None:
+            raise Unavailable("The customer was deleted at the payment provider. Try again.", retry_after=1)
+        return self.customer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAccount:
@@ -311,7 +316,7 @@ class ProviderAccount:
 
     customer: str
     currency: str | None
-    details: Details
+    details: BillingDetails
     card: Card | None
     subscription: PlanSubscription | None
     invoices: Sequence[Invoice]
@@ -334,7 +339,7 @@ class CreditPurchase:
 
     Attributes:
         credits: The number of credits, each of one US cent.
-        request: Key of the request that created the purchase, so that a repeated request creates no other one.
+        request_key: Key of the request that created the purchase, so that a repeated request creates no other one.
         client_secret: Secret with which the browser confirms the payment.
         invoice: The invoice; None until the provider has created it.
     """
@@ -343,7 +348,7 @@ class CreditPurchase:
     kind: PurchaseKind
     status: PurchaseStatus
     credits: int
-    request: str
+    request_key: str
     amount: int
     tax: int = 0
     total: int
@@ -391,7 +396,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExcess:
-    """Meter of which an organisation uses more than a plan includes."""
+    """Meter of which an organisation uses more than a plan includes, with both quantities."""
 
     meter: str
     used: int
@@ -408,6 +413,7 @@ class ChangePreview:
         next_amount: The total of the next regular invoice, in minor units.
         next_at: The time of the next regular invoice.
         effective_at: The time from which the new plan applies.
+        excesses: The meters of which the organisation uses more than the plan includes.
     """
 
     plan: str
@@ -417,7 +423,7 @@ class ChangePreview:
     next_amount: int
     next_at: datetime
     effective_at: datetime
-    exceeds: Sequence[QuotaExcess] = ()
+    excesses: Sequence[QuotaExcess] = ()
 
 
 AUDITED_ACCOUNT_FIELDS: Final = AuditedFields(
@@ -468,6 +474,6 @@ def find_proration_time(subscription: PlanSubscription, now: datetime) -> dateti
     return max(day, subscription.current_period_start)
 
 
-def build_top_up_key(day: date) -> str:
+def build_automatic_purchase_key(day: date) -> str:
     """Return the key of the request that buys credit automatically, of which there is at most one a day."""
-    return f"top-up:{day.isoformat()}"
+    return f"automatic:{day.isoformat()}"

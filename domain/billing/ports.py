@@ -7,8 +7,8 @@ from typing import Protocol
 
 from domain.billing.model import (
     BillingAccount,
+    BillingDetails,
     ChangePreview,
-    Details,
     Invoice,
     InvoiceLine,
     PlanPrice,
@@ -39,7 +39,6 @@ class ProviderEvent:
     """Notification of the payment provider about a change of a customer; `customer` is None for other changes."""
 
     id: str
-    type: str
     customer: str | None
 
 
@@ -68,7 +67,7 @@ class Payments(Protocol):
         """Create a customer for the organisation; return the customer's ID."""
         ...
 
-    async def save_details(self, customer: str, details: Details) -> None:
+    async def save_details(self, customer: str, details: BillingDetails) -> None:
         """Replace name, email address, address and tax ID. Raises Unprocessable if the provider refuses a value."""
         ...
 
@@ -87,7 +86,7 @@ class Payments(Protocol):
         """Return the secret with which the browser confirms the payment of an open invoice; None if it is not open."""
         ...
 
-    async def preview_subscription(self, customer: str, plan: PricedPlan, now: datetime) -> ChangePreview:
+    async def preview_subscription(self, customer: str, plan: PricedPlan) -> ChangePreview:
         """Return the amounts of a new subscription."""
         ...
 
@@ -169,8 +168,8 @@ class Payments(Protocol):
         """Pay back an amount of a paid invoice, in minor units. Raises Unprocessable if less was paid."""
         ...
 
-    def parse_event(self, body: bytes, signature: str, now: datetime) -> ProviderEvent:
-        """Return the notification in the body of a request. Raises InvalidSignature."""
+    def parse_event(self, body: bytes, signature: str) -> ProviderEvent:
+        """Return the notification in the body of a request. Raises InvalidSignature, also if the signature is too old."""
         ...
 
 
@@ -181,11 +180,11 @@ class BillingStore(Protocol):
         """Return the newest 100 open invoices of the tenant, newest first."""
         ...
 
-    async def find_invoices(self, references: Sequence[str]) -> Sequence[Invoice]:
+    async def find_invoices(self, provider_ids: Sequence[str]) -> Sequence[Invoice]:
         """Return the stored invoices that have these IDs at the provider."""
         ...
 
-    async def find_purchase(self, request: str) -> str | None:
+    async def find_purchase(self, request_key: str) -> str | None:
         """Return the ID of the purchase that the request with this key created, or None."""
         ...
 
@@ -225,7 +224,7 @@ class BillingRegistry(Protocol):
         """Return tenants with recorded plans of months before `month` that have no usage charge, with the months."""
         ...
 
-    async def list_top_ups(self, day: date) -> Sequence[tuple[Tenant, int]]:
+    async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int]]:
         """Return tenants with low credit and the number of credits to buy, unless this was tried on the day."""
         ...
 

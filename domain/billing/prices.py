@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from domain.billing.model import NOTICE_PERIOD, PlanPrice, PricedPlan, QuotaExcess
-from domain.kernel.errors import CurrencyUnsupported, PriceNoticeTooShort, Unprocessable
+from domain.billing.model import PlanPrice, PricedPlan, QuotaExcess
+from domain.credits.usecases.rates import require_notice
+from domain.kernel.errors import CurrencyUnsupported, Unprocessable
 from domain.orgs.model import Plan
 from domain.usage.meters import GAUGES
 
@@ -77,13 +78,12 @@ def check_notice(plans: Sequence[Plan], prices: Sequence[PlanPrice], price: Plan
     before = next(
         (one for one in price_plans(plans, prices, price.currency, effective_at) if one.code == price.plan), None
     )
-    if before is None or effective_at >= now + NOTICE_PERIOD:
-        return
-    is_higher = price.monthly > before.monthly or any(
-        price.amounts.get(meter, 0) > allowance.amount for meter, allowance in before.meters.items()
+    is_higher = before is not None and (
+        price.monthly > before.monthly
+        or any(price.amounts.get(meter, 0) > allowance.amount for meter, allowance in before.meters.items())
     )
     if is_higher:
-        raise PriceNoticeTooShort
+        require_notice(effective_at, now)
 
 
 def find_excesses(used: Mapping[str, int], plan: PricedPlan) -> Sequence[QuotaExcess]:

@@ -11,11 +11,19 @@ from domain.kernel.resource import changeable, optional
 from domain.kernel.schema import boolean, integer, nullable
 
 MICROS_PER_CREDIT = 10_000
-"""Millionths of a dollar per credit."""
+"""Micro-US-dollars (millionths of a US dollar) per credit."""
+MIN_PURCHASE, MAX_PURCHASE = 500, 1_000_000
+"""Minimum and maximum number of credits of one purchase."""
 MAX_MICROS = 10**15
-"""Maximum of an amount in millionths of a dollar."""
+"""Maximum of an amount in micro-US-dollars."""
 CREDIT_SETTINGS_ID = "credits"
 """ID of the only row of settings of a tenant."""
+
+
+def compute_expiry(paid_at: datetime) -> datetime:
+    """Return the time 12 months later, at which credit expires; 28 February for 29 February."""
+    day = 28 if (paid_at.month, paid_at.day) == (2, 29) else paid_at.day
+    return paid_at.replace(year=paid_at.year + 1, day=day)
 
 
 class EntryKind(StrEnum):
@@ -120,11 +128,15 @@ class CreditSettings:
             changeable(
                 integer(
                     1_000,
-                    minimum=1,
-                    maximum=1_000_000,
+                    minimum=MIN_PURCHASE,
+                    maximum=MAX_PURCHASE,
                     description="Number of credits that are bought when credit is low; omitted if none.",
                 ),
-                nullable(integer(1_000, minimum=1, maximum=1_000_000, description="Null disables the purchases.")),
+                nullable(
+                    integer(
+                        1_000, minimum=MIN_PURCHASE, maximum=MAX_PURCHASE, description="Null disables the purchases."
+                    )
+                ),
             )
         ),
     ] = None
@@ -161,10 +173,12 @@ class CreditBalance:
 
 @dataclass(frozen=True, slots=True)
 class CreditAction:
-    """Change of a ledger: an EntryKind that adds or refunds a lot, or `reserve`, `settle`, `release`.
+    """Change of a ledger.
 
     Attributes:
+        kind: An EntryKind that adds or refunds a lot, or `reserve`, `settle` or `release`.
         reference: ID of the cause; a repeated action with the same reference has no effect.
+        micros: The amount: of the lot, of the reservation, of the actual cost, or of all refunds together.
         expires_at: When the lot or the reservation expires.
         lot: ID of the lot if the action creates one.
     """
@@ -181,8 +195,8 @@ class CreditOutcome:
     """Outcome of actions.
 
     Attributes:
-        results: For each action: 1 or 0 (whether it took effect or had before), the spent amount of `settle`, or the
-            amount that refunds have removed from the lot.
+        results: A number for each action: the spent amount for `settle`, the amount that all refunds have removed from the
+            lot for `refund`, and for other actions 1 if the action took effect, now or before, or else 0.
         before: Available and reserved credit before the actions.
         after: Available and reserved credit after the actions.
         low_balance: Amount below which credit is low, or None for the default.
@@ -196,7 +210,7 @@ class CreditOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CreditRate:
-    """Price of a model per thousand tokens, in millionths of a dollar."""
+    """Price of a language model per 1,000 tokens, in micro-US-dollars."""
 
     model: str
     input_micros_per_1k: int

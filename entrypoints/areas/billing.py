@@ -1,17 +1,19 @@
 """Billing: /v1/billing."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from adapters.api_json import billing as wire
 from domain.billing.model import Confirmation, ConfirmationKind, CreditPurchase, Invoice, PurchaseKind
 from domain.billing.usecases.accounts import BillingService
+from domain.billing.usecases.automatic_purchases import AutomaticPurchaser
 from domain.billing.usecases.purchases import PurchaseService, build_purchase, get_purchase
 from domain.billing.usecases.synchronisation import RECONCILIATION_JOB, SYNCHRONISATION_JOB, AccountSynchroniser
-from domain.billing.usecases.top_ups import TopUps
-from domain.billing.usecases.usage_charges import CHARGING_JOB, UsageCharges
+from domain.billing.usecases.usage_charges import CHARGING_JOB, MonthCloser
 from domain.credits.usecases.ledger import CreditLedger
+from domain.credits.usecases.rates import TokenPrices
 from domain.jobs.usecases.lane_processor import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.paging import Page
@@ -19,26 +21,28 @@ from entrypoints.areas.credits import OPERATIONS as CREDIT_OPERATIONS
 from entrypoints.areas.credits import create_credit_ticks
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, ExternalCall, Read, ReadContext, Reply, WriteContext
-from ports.unit_of_work import UnitOfWork
+from entrypoints.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class BillingServices:
-    """Use cases of the area."""
+    """Use cases of the area, and the configured prices of language models."""
 
     accounts: BillingService
     purchases: PurchaseService
     ledger: CreditLedger
+    token_prices: TokenPrices
 
 
 BillingReadContext: TypeAlias = ReadContext[BillingServices]
 BillingWriteContext: TypeAlias = WriteContext[BillingServices]
-Outside: TypeAlias = Callable[[], Awaitable[Reply]]
-_OUTSIDE_WARNING: Final = "The payment provider is not contacted in a dry run, so its decision is unknown."
+Handle: TypeAlias = Callable[[BillingWriteContext], Awaitable[Reply]]
+Check: TypeAlias = Callable[[BillingWriteContext], Awaitable[object]]
+_DRY_RUN_WARNING: Final = "The payment provider is not contacted in a dry run, so its decision is unknown."
 
 
-def _create_services(uow: UnitOfWork, accounts: BillingService, ledger: CreditLedger) -> BillingServices:
-    return BillingServices(accounts, PurchaseService(uow, accounts), ledger)
+def _create_services(accounts: BillingService, ledger: CreditLedger, settings: Settings) -> BillingServices:
+    return BillingServices(accounts, PurchaseService(accounts), ledger, settings.token_prices)
 
 
 async def read_account(context: BillingReadContext) -> Reply:
@@ -48,112 +52,83 @@ async def read_account(context: BillingReadContext) -> Reply:
     return context.build_resource_reply(wire.ACCOUNT, view)
 
 
-def _change_account(
-    change: Callable[[BillingWriteContext], Awaitable[None]],
-) -> Callable[[BillingWriteContext], Awaitable[Outside]]:
-    """Return the handler of an operation that changes the account, and returns the account afterwards.
+def _contact_provider(
+    handle: Handle, handle_dry_run: Handle, check: Check | None = None
+) -> Callable[[BillingWriteContext], Awaitable[Callable[[], Awaitable[Reply]] | Reply]]:
+    """Return the handler of an operation that contacts the payment provider.
 
-    In a dry run, the account is returned without a change.
+    Args:
+        handle: Contacts the provider; called after the request's transaction.
+        handle_dry_run: Returns the reply of a dry run, in which the provider is not contacted.
+        check: Raises the errors that are known without the provider, or None.
     """
 
-    async def handle(context: BillingWriteContext) -> Outside:
-        service, tenant = context.service, context.tx.tenant
-        service.accounts.require_payments(tenant)
-        context.tx.recorded.warnings.append(_OUTSIDE_WARNING)
-        unchanged = await read_account(context) if context.tx.is_dry_run else None
+    async def prepare(context: BillingWriteContext) -> Callable[[], Awaitable[Reply]] | Reply:
+        context.service.accounts.require_payments(context.principal.tenant)
+        if check is not None:
+            await check(context)
+        if context.tx.is_dry_run:
+            context.tx.recorded.warnings.append(_DRY_RUN_WARNING)
+            return await handle_dry_run(context)
+        return partial(handle, context)
 
-        async def execute() -> Reply:
-            if unchanged is not None:
-                return unchanged
-            await change(context)
-            async with service.accounts.uow.begin_reading(tenant) as context.tx:
-                return await read_account(context)
-
-        return execute
-
-    return handle
+    return prepare
 
 
-async def _subscribe(context: BillingWriteContext) -> None:
-    await context.service.accounts.subscribe(
+def _change_account(change: Callable[[BillingWriteContext], Awaitable[None]], check: Check | None = None) -> Any:
+    """Return the handler of an operation that changes the account, and returns the account afterwards."""
+
+    async def handle(context: BillingWriteContext) -> Reply:
+        await change(context)
+        async with context.service.accounts.uow.begin_reading(context.principal.tenant) as tx:
+            return await read_account(replace(context, tx=tx))
+
+    return _contact_provider(handle, read_account, check)
+
+
+async def _load_request(context: BillingWriteContext) -> None:
+    await context.service.accounts.load_request(context.tx, context.command)
+
+
+async def preview_subscription(context: BillingWriteContext) -> Reply:
+    """Return what a change of plan costs."""
+    preview = await context.service.accounts.preview(
+        context.principal.tenant, context.audit_context, context.command, is_dry_run=context.tx.is_dry_run
+    )
+    return context.build_resource_reply(wire.PREVIEW, preview)
+
+
+async def confirm_card(context: BillingWriteContext) -> Reply:
+    """Begin the confirmation of a payment or a card."""
+    confirmation = await context.service.accounts.confirm_card(
+        context.principal.tenant, context.audit_context, context.request_key
+    )
+    return context.build_resource_reply(wire.CONFIRMATION, confirmation)
+
+
+async def _build_example_confirmation(context: BillingWriteContext) -> Reply:
+    return context.build_resource_reply(wire.CONFIRMATION, Confirmation(ConfirmationKind.SETUP, "dry_run"))
+
+
+async def preview_purchase(context: BillingWriteContext) -> Reply:
+    """Return the price of credit."""
+    preview = await context.service.purchases.preview(
+        context.principal.tenant, context.audit_context, context.command, is_dry_run=context.tx.is_dry_run
+    )
+    return context.build_resource_reply(wire.PURCHASE_PREVIEW, preview)
+
+
+async def buy_credit(context: BillingWriteContext) -> Reply:
+    """Create a purchase of credit."""
+    purchase = await context.service.purchases.buy(
         context.principal.tenant, context.audit_context, context.command, context.request_key
     )
+    return context.build_created_reply(wire.PURCHASE, purchase)
 
 
-async def _cancel(context: BillingWriteContext) -> None:
-    await context.service.accounts.cancel(context.principal.tenant, context.audit_context)
-
-
-async def _resume(context: BillingWriteContext) -> None:
-    await context.service.accounts.resume(context.principal.tenant, context.audit_context)
-
-
-async def _cancel_scheduled_change(context: BillingWriteContext) -> None:
-    await context.service.accounts.cancel_scheduled_change(context.principal.tenant, context.audit_context)
-
-
-async def _change_details(context: BillingWriteContext) -> None:
-    await context.service.accounts.change_details(context.principal.tenant, context.audit_context, context.command)
-
-
-async def preview_subscription(context: BillingWriteContext) -> Outside:
-    """Return the function that computes what a change of plan costs."""
-    compute = await context.service.accounts.preview(context.tx, context.audit_context, context.command)
-
-    async def reply() -> Reply:
-        return context.build_resource_reply(wire.PREVIEW, await compute())
-
-    return reply
-
-
-async def confirm_card(context: BillingWriteContext) -> Outside:
-    """Return the function that begins the confirmation of a payment or a card."""
-    context.service.accounts.require_payments(context.principal.tenant)
-    context.tx.recorded.warnings.append(_OUTSIDE_WARNING)
-    is_dry_run = context.tx.is_dry_run
-
-    async def confirm() -> Reply:
-        if is_dry_run:
-            return context.build_resource_reply(wire.CONFIRMATION, Confirmation(ConfirmationKind.SETUP, "dry_run"))
-        confirmation = await context.service.accounts.confirm_card(
-            context.principal.tenant, context.audit_context, context.request_key
-        )
-        return context.build_resource_reply(wire.CONFIRMATION, confirmation)
-
-    return confirm
-
-
-async def preview_purchase(context: BillingWriteContext) -> Outside:
-    """Return the function that computes the price of credit."""
-    context.service.accounts.require_payments(context.principal.tenant)
-    is_dry_run = context.tx.is_dry_run
-
-    async def compute() -> Reply:
-        preview = await context.service.purchases.preview(
-            context.principal.tenant, context.audit_context, context.command, is_dry_run=is_dry_run
-        )
-        return context.build_resource_reply(wire.PURCHASE_PREVIEW, preview)
-
-    return compute
-
-
-async def buy_credit(context: BillingWriteContext) -> Outside:
-    """Return the function that creates a purchase of credit."""
-    context.service.accounts.require_payments(context.principal.tenant)
-    context.tx.recorded.warnings.append(_OUTSIDE_WARNING)
-
-    is_dry_run = context.tx.is_dry_run
-
-    async def buy() -> Reply:
-        if is_dry_run:
-            purchase = build_purchase(context.command, "", PurchaseKind.MANUAL, context.now)
-            return context.build_created_reply(wire.PURCHASE, purchase)
-        purchase = await context.service.purchases.buy(
-            context.principal.tenant, context.audit_context, context.command, context.request_key
-        )
-        return context.build_created_reply(wire.PURCHASE, purchase)
-
-    return buy
+async def _build_unpaid_purchase(context: BillingWriteContext) -> Reply:
+    purchase = build_purchase(context.command, "", PurchaseKind.MANUAL, context.now)
+    return context.build_created_reply(wire.PURCHASE, purchase)
 
 
 async def list_invoices(context: BillingReadContext) -> Reply:
@@ -176,7 +151,7 @@ async def read_purchase(context: BillingReadContext) -> Reply:
 _NO_UNDO: Final = "The payment provider has received the change. Make the opposite change instead."
 
 
-def _write(id: str, path: str, summary: str, description: str, handler: Any, **options: Any) -> ExternalCall:
+def _create_operation(id: str, path: str, summary: str, description: str, handler: Any, **options: Any) -> ExternalCall:
     """Return an operation that contacts the payment provider and returns the billing account."""
     attributes: dict[str, Any] = {
         "id": f"billing.{id}",
@@ -192,14 +167,14 @@ def _write(id: str, path: str, summary: str, description: str, handler: Any, **o
 
 
 def _create_ticks(
-    synchroniser: AccountSynchroniser, charges: UsageCharges, top_ups: TopUps, dependencies: Dependencies
+    synchroniser: AccountSynchroniser, closer: MonthCloser, purchaser: AutomaticPurchaser, dependencies: Dependencies
 ) -> Sequence[Tick]:
     return [
         *dependencies.call(create_credit_ticks),
         Tick("billing reconciliation", 3_600, synchroniser.queue_reconciliations),
         Tick("billing grace periods", 60, synchroniser.end_grace_periods),
-        Tick("usage charges", 3_600, charges.close_months),
-        Tick("automatic credit purchases", 600, top_ups.buy_due),
+        Tick("usage charges", 3_600, closer.close_months),
+        Tick("automatic credit purchases", 600, purchaser.buy_due),
     ]
 
 
@@ -211,8 +186,8 @@ def _create_reconciliation_handler(synchroniser: AccountSynchroniser) -> Handler
     return lambda job, _: synchroniser.reconcile(job)
 
 
-def _create_charging_handler(charges: UsageCharges) -> Handler:
-    return lambda job, _: charges.create_usage_invoice(job)
+def _create_charging_handler(closer: MonthCloser) -> Handler:
+    return lambda job, _: closer.create_usage_invoice(job)
 
 
 OPERATIONS: Final = (
@@ -228,14 +203,14 @@ OPERATIONS: Final = (
         reply=wire.ACCOUNT.schema,
         dataset="billing_account",
     ),
-    _write(
+    _create_operation(
         "preview",
         "preview",
         "Preview a change of plan",
         "Returns what a new subscription or a change of plan costs now and at the next invoice, and the quotas that the organisation "
         "exceeds. A more expensive plan applies now, and the rest of the period is charged from the start of the day (UTC); a cheaper "
         "plan applies from the next period.",
-        preview_subscription,
+        _contact_provider(preview_subscription, preview_subscription, _load_request),
         scope="billing:read",
         caller_kind="any",
         body=wire.PREVIEW_BODY,
@@ -243,55 +218,64 @@ OPERATIONS: Final = (
         errors=("unprocessable", "currency_unsupported", "feature_unavailable"),
         undo="A preview changes nothing.",
     ),
-    _write(
+    _create_operation(
         "subscribe",
         "subscription",
         "Subscribe to a plan, or change the plan",
         "Subscribes to the plan. With a card, it is charged immediately. Otherwise the subscription is `incomplete` until the payment is "
         "confirmed with POST /v1/billing/card. A more expensive plan than the current one applies now, and the card is charged for the "
         "rest of the period; if the card is declined, nothing changes (402). A cheaper plan is scheduled for the end of the period.",
-        _change_account(_subscribe),
+        _change_account(
+            lambda one: one.service.accounts.subscribe(
+                one.principal.tenant, one.audit_context, one.command, one.request_key
+            ),
+            _load_request,
+        ),
         body=wire.SUBSCRIPTION_BODY,
         errors=("payment_declined", "conflict", "unprocessable", "currency_unsupported", "feature_unavailable"),
     ),
-    _write(
+    _create_operation(
         "cancel",
         "subscription/cancel",
         "Cancel the subscription",
         "The subscription ends with the current period; the organisation then has the free plan. An incomplete subscription ends now.",
-        _change_account(_cancel),
+        _change_account(lambda one: one.service.accounts.cancel(one.principal.tenant, one.audit_context)),
     ),
-    _write(
+    _create_operation(
         "resume",
         "subscription/resume",
         "Resume the subscription",
         "Undoes the cancellation, before the period has ended.",
-        _change_account(_resume),
+        _change_account(lambda one: one.service.accounts.resume(one.principal.tenant, one.audit_context)),
     ),
-    _write(
+    _create_operation(
         "cancel_scheduled_change",
         "subscription/scheduled-change/cancel",
         "Cancel the scheduled change of plan",
         "The organisation keeps its current plan.",
-        _change_account(_cancel_scheduled_change),
+        _change_account(
+            lambda one: one.service.accounts.cancel_scheduled_change(one.principal.tenant, one.audit_context)
+        ),
     ),
-    _write(
+    _create_operation(
         "confirm_card",
         "card",
         "Confirm a card or a payment",
         "Returns the secret with which Stripe.js in the browser stores a card, or pays the first invoice of an incomplete subscription. "
         "Card data goes from the browser to Stripe only.",
-        confirm_card,
+        _contact_provider(confirm_card, _build_example_confirmation),
         caller_kind="person",
         reply=wire.CONFIRMATION.schema,
         encrypts_replay=True,
     ),
-    _write(
+    _create_operation(
         "update_details",
         "details",
         "Change the billing details",
         "Changes name, email address, address and tax ID on future invoices. Omitted fields keep their values.",
-        _change_account(_change_details),
+        _change_account(
+            lambda one: one.service.accounts.change_details(one.principal.tenant, one.audit_context, one.command)
+        ),
         method="PATCH",
         caller_kind="person",
         body=wire.DETAILS_BODY,
@@ -332,12 +316,12 @@ OPERATIONS: Final = (
         errors=("not_found",),
         agent=None,
     ),
-    _write(
+    _create_operation(
         "preview_purchase",
         "credits/purchases/preview",
         "Preview a purchase of credit",
         "Returns the price of credit including tax, and when the credit expires.",
-        preview_purchase,
+        _contact_provider(preview_purchase, preview_purchase),
         scope="billing:read",
         caller_kind="any",
         body=wire.CREDITS_BODY,
@@ -345,13 +329,13 @@ OPERATIONS: Final = (
         errors=("currency_unsupported", "feature_unavailable"),
         undo="A preview changes nothing.",
     ),
-    _write(
+    _create_operation(
         "create_purchase",
         "credits/purchases",
         "Buy credit",
         "Creates a purchase with its invoice. The browser confirms the payment with `confirmation.client_secret`; the credit is added when "
         "the invoice is paid, and expires after 12 months.",
-        buy_credit,
+        _contact_provider(buy_credit, _build_unpaid_purchase),
         caller_kind="owner",
         body=wire.CREDITS_BODY,
         reply=wire.PURCHASE.schema,

@@ -8,28 +8,22 @@ from domain.audit.model import AuditAct
 from domain.credits.model import CREDIT_SETTINGS_ID, CreditSettingsChange
 from domain.credits.ports import CreditStore, CreditUpkeep
 from domain.credits.usecases.ledger import CreditExpirer, CreditLedger, CreditSettingsService
-from domain.credits.usecases.rates import TokenPrices, select_rates
+from domain.credits.usecases.rates import select_rates
 from domain.jobs.usecases.ticks import Tick
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import ReadContext, Reply, UndoSupport, WriteContext
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-_NO_PRICES: Final[TokenPrices] = {}
 CreditReadContext: TypeAlias = ReadContext[Any]
 CreditWriteContext: TypeAlias = WriteContext[Any]
-"""The service of the area is any object with the attribute `ledger`."""
+"""The service of the area is its `BillingServices`."""
 SETTINGS_SERVICE: Final = CreditSettingsService()
 
 
-def create_credit_ledger(prices: TokenPrices = _NO_PRICES) -> CreditLedger:
-    """Create the ledger; `prices` are the configured prices of models, which apply without a stored rate."""
-    return CreditLedger(wire.render_balance, wire.render_lot, prices)
-
-
-def create_credit_ticks(uow: UnitOfWork, upkeep: CreditUpkeep, clock: Clock) -> Sequence[Tick]:
+def create_credit_ticks(uow: UnitOfWork, upkeep: CreditUpkeep, clock: Clock, ledger: CreditLedger) -> Sequence[Tick]:
     """Create the ticks that expire reservations and lots, and delete ended reservations by age."""
-    expirer = CreditExpirer(uow, upkeep, clock, create_credit_ledger())
+    expirer = CreditExpirer(uow, upkeep, clock, ledger)
     return [
         Tick("credit expiry", 60, expirer.process_expiry),
         Tick("old credit reservations", 3600, expirer.delete_reservations, is_purge=True),
@@ -50,7 +44,7 @@ async def list_entries(context: CreditReadContext) -> Reply:
 async def read_rates(context: CreditReadContext) -> Reply:
     """Return the rates that apply, and announced ones."""
     stored = await context.tx[CreditStore].list_rates()
-    rates = select_rates(stored, context.service.ledger.prices, context.tx.now)
+    rates = select_rates(stored, context.service.token_prices, context.tx.now)
     return context.build_resource_reply(wire.CREDIT_RATES, rates)
 
 

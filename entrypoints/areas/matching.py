@@ -18,7 +18,6 @@ from domain.matching.usecases.matching_stage import MatchingJob
 from domain.matching.usecases.merges import MergeService, PrecedenceUpdateJob, find_decider_kind, undo_decisions
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.precedence_update import UPDATE_SOURCE_PRECEDENCE
-from entrypoints.areas.credits import create_credit_ledger
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import AgentToolSettings, Area, ReadContext, Reply, UndoSupport, WriteContext
 from ports.language_models import LanguageModels
@@ -225,7 +224,7 @@ AREA = Area(
     ),
     handler_factories={
         MATCHING_JOB: partial(MatchingJob, pair_writer=PairUpdater()),
-        JUDGING_JOB: partial(JudgeJob, decisions=MergeService(), ledger=create_credit_ledger()),
+        JUDGING_JOB: partial(JudgeJob, decisions=MergeService()),
         UPDATE_SOURCE_PRECEDENCE: PrecedenceUpdateJob,
     },
 )

@@ -1,6 +1,6 @@
 """Commands for prepaid credit (docs/credits.md)."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -8,21 +8,18 @@ from cyclopts import Parameter
 from adapters.api_json.credits import CREDIT_BALANCE
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
-from domain.credits.model import MICROS_PER_CREDIT, CreditRate, EntryKind
+from domain.credits.model import MICROS_PER_CREDIT, CreditRate, EntryKind, compute_expiry
 from domain.credits.ports import CreditRateRegistry
+from domain.credits.usecases.ledger import CreditLedger
 from domain.credits.usecases.rates import RateService
 from domain.kernel.errors import DomainError
 from domain.kernel.ids import new_id
 from domain.kernel.resource import RenderContext
-from entrypoints.areas.credits import create_credit_ledger
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, Mode, OrganisationOptions, select_attributes
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
 from entrypoints.settings import Settings
 from ports.clock import Clock
-
-_VALIDITY = timedelta(days=365)
-"""Time after which added credit expires by default."""
 
 
 async def show(*, mode: Mode = "live", options: OrganisationOptions) -> int:
@@ -31,8 +28,8 @@ async def show(*, mode: Mode = "live", options: OrganisationOptions) -> int:
     Args:
         mode: Mode of the credit.
     """
-    async with options.begin_change("credits.show", mode) as (_, organisation, tx):
-        balance = await create_credit_ledger().get_balance(tx)
+    async with options.begin_change("credits.show", mode) as (dependencies, organisation, tx):
+        balance = await dependencies[CreditLedger].get_balance(tx)
         result = CREDIT_BALANCE.render(balance, RenderContext(tx.tenant, tx.now))
     lines = [f"{lot.id}  ${lot.remaining_micros / 1e6:,.2f} until {lot.expires_at:%Y-%m-%d}" for lot in balance.lots]
     total = f"{organisation.name}: ${balance.available_micros / 1e6:,.2f} available, ${balance.reserved_micros / 1e6:,.2f} reserved"
@@ -52,13 +49,13 @@ async def add(
     """
     if not 0 < credits <= 10**9:
         raise CommandError("The number of credits must be from 1 to 1,000,000,000. Change --credits.")
-    async with options.begin_change("credits.add", mode) as (_, organisation, tx):
-        expires_at = datetime.combine(expires, time(), UTC) if expires else tx.now + _VALIDITY
+    async with options.begin_change("credits.add", mode) as (dependencies, organisation, tx):
+        expires_at = datetime.combine(expires, time(), UTC) if expires else compute_expiry(tx.now)
         if expires_at <= tx.now:
             raise CommandError("The day of expiry must be in the future. Change --expires.")
         after = {"credits": credits, "reason": reason, "expires_at": expires_at.isoformat()}
         reference = await tx[AuditLog].add(Change("credit_lot", new_id("crl"), "create", {}, after))
-        await create_credit_ledger().add_lot(
+        await dependencies[CreditLedger].add_lot(
             tx, EntryKind.ADJUSTMENT, credits * MICROS_PER_CREDIT, reference, expires_at
         )
     return options.print_result(
@@ -71,8 +68,8 @@ async def list_rates(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """List the rates of language models per 1,000 tokens, and announced ones."""
     async with options.open_dependencies() as dependencies:
         rates = await _create_service(dependencies).list_rates()
-    lines = [f"{_describe(rate)} micro-dollars" for rate in rates.models]
-    lines += [f"{_describe(rate)} micro-dollars from {rate.effective_at:%Y-%m-%d}" for rate in rates.announced]
+    lines = [f"{_describe(rate)} micro-US-dollars" for rate in rates.models]
+    lines += [f"{_describe(rate)} micro-US-dollars from {rate.effective_at:%Y-%m-%d}" for rate in rates.announced]
     result = {
         "models": [_build_rate_json(rate) for rate in rates.models],
         "announced": [_build_rate_json(rate) for rate in rates.announced],
@@ -92,8 +89,8 @@ async def set_rate(
 
     Args:
         model: Name of the model.
-        input: Millionths of a dollar per 1,000 input tokens.
-        output: Millionths of a dollar per 1,000 output tokens.
+        input: Micro-US-dollars per 1,000 input tokens.
+        output: Micro-US-dollars per 1,000 output tokens.
         start: Day (UTC) from which the rate applies (default: now).
     """
     if min(input, output) < 0:
@@ -103,15 +100,14 @@ async def set_rate(
         try:
             rate = await _create_service(dependencies).set_rate(model, input, output, effective_at)
         except DomainError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(f"{error} Change --from.") from error
     return options.print_result(
-        _build_rate_json(rate), f"{_describe(rate)} micro-dollars from {rate.effective_at:%Y-%m-%d}"
+        _build_rate_json(rate), f"{_describe(rate)} micro-US-dollars from {rate.effective_at:%Y-%m-%d}"
     )
 
 
 def _create_service(dependencies: Dependencies) -> RateService:
-    provider = dependencies[Settings].provider
-    return RateService(dependencies[CreditRateRegistry], dependencies[Clock], provider.prices if provider else {})
+    return RateService(dependencies[CreditRateRegistry], dependencies[Clock], dependencies[Settings].token_prices)
 
 
 def _describe(rate: CreditRate) -> str:

@@ -342,10 +342,11 @@ class OperationExecutor:
         try:
             async with self._uow.begin_reading(state.caller.tenant) as tx:
                 tx.is_dry_run = state.dry_run is not None
-                call_outside = await operation.handler(self._build_write_context(state, tx, None))
+                outcome = await operation.handler(self._build_write_context(state, tx, None))
                 if state.dry_run == "explain":
                     return self._responses.build_preview(state, tx.recorded)
-            response = self._responses.build_success(state, await call_outside())
+            reply = outcome if isinstance(outcome, Reply) else await outcome()
+            response = self._responses.build_success(state, reply)
         except DomainError as error:
             if key is None:
                 raise

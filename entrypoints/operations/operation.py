@@ -384,11 +384,11 @@ class ExternalCall(Operation):
 
     The handler returns the function that contacts the external systems, which is called after the connection is
     released. If the function changes something, a repeated call with the same `request_key` must have no further
-    effect, because the response is stored for the Idempotency-Key only afterwards. In a dry run, the function must
-    not be called.
+    effect, because the response is stored for the Idempotency-Key only afterwards. In a dry run, the handler returns
+    the reply itself, or a function that changes nothing.
     """
 
-    handler: Callable[[WriteContext[Any]], Awaitable[Callable[[], Awaitable[Reply]]]]
+    handler: Callable[[WriteContext[Any]], Awaitable[Callable[[], Awaitable[Reply]] | Reply]]
     rate: str = "write"
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from adapters.memory_payments import MemoryPayments
 from domain.billing.model import Address, Card, Discount, PlanPrice, PurchaseKind, TaxId, TaxIdType
 from domain.billing.ports import PriceRegistry
 from domain.billing.usecases.accounts import BillingService, SubscriptionRequest
@@ -17,11 +16,12 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import MeterAllowance, Plan
 from domain.people.model import AuthMethod, User
 from domain.people.usecases.sessions import ClientInfo
-from entrypoints.areas.credits import create_credit_ledger
+from entrypoints.factories import create_credit_ledger
 from entrypoints.operators_page import OperatorsPage
 from tests.browser.service import LiveService, run_service
 from tests.http.application import ApplicationHarness
 from tests.support import builders
+from tests.support.memory.payments import MemoryPayments
 
 BILLING = "/console/billing"
 CARD = Card("visa", "4242", 12, 2040)
@@ -144,15 +144,15 @@ class BillingStates:
 
     async def buy(self, state: str, credits: int) -> None:
         """Buy credit and confirm the payment, as the browser does."""
-        tenant, service = self.find_tenant(state), PurchaseService(self.application.uow, self.accounts)
+        tenant, service = self.find_tenant(state), PurchaseService(self.accounts)
         account = await self.accounts.open_account(tenant, builders.CALL)
         await service.buy(tenant, builders.CALL, credits, f"{state}-{credits}")
-        self.payments.confirm_payment(self.payments.customers[account.customer or ""].invoices[-1].reference, CARD)
+        self.payments.confirm_payment(self.payments.customers[account.customer or ""].invoices[-1].provider_id, CARD)
         await self.accounts.synchronise(tenant, builders.CALL)
 
     async def _create_credit(self) -> None:
         """Buy credit, use some of it on several days, and enable automatic purchases."""
-        tenant, service = self.find_tenant("credit"), PurchaseService(self.application.uow, self.accounts)
+        tenant, service = self.find_tenant("credit"), PurchaseService(self.accounts)
         await self.store_card("credit")
         await self.buy("credit", 2_000)
         async with self.application.uow.begin(tenant, builders.CALL) as tx:

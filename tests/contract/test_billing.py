@@ -93,9 +93,7 @@ async def test_preview_states_what_an_upgrade_costs(billing: BillingHarness) -> 
     await billing.store_card()
     await billing.subscribe("standard")
     await billing.advance(timedelta(days=11, hours=5))
-    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
-        compute = await billing.service.preview(tx, CALL, SubscriptionRequest("high"))
-    preview = await compute()
+    preview = await billing.service.preview(billing.tenant, CALL, SubscriptionRequest("high"))
     assert 0 < preview.due_now < 49900 - 9900
     await billing.subscribe("high")
     [charged, _] = await list_invoices(billing)
@@ -188,7 +186,7 @@ async def take_step(billing: BillingHarness, step: str, value: float) -> str:
                 await billing.store_card(GOOD_CARD if step == "good card" else BAD_CARD)
             case "pay":
                 for invoice in await list_invoices(billing):
-                    secret = await service.require_payments(tenant).find_payment_secret(invoice.reference)
+                    secret = await service.require_payments(tenant).find_payment_secret(invoice.provider_id)
                     if secret is not None:
                         await billing.provider.pay(secret)
                 await billing.synchronise()
@@ -374,7 +372,7 @@ async def test_credit_is_bought_automatically_once_a_day(billing: BillingHarness
         await CreditSettingsService().update(tx, "credits", {"top_up_credits": 600})
         await billing.ledger.process_expiry(tx)
     for _ in range(2):
-        await billing.top_ups.buy_due()
+        await billing.automatic_purchases.buy_due()
     async with billing.backend.uow.begin_reading(billing.tenant) as tx:
         [purchase] = (await tx.store(CreditPurchase).page(PageRequest(10))).items
     assert (purchase.kind, purchase.status, purchase.credits) == ("automatic", "succeeded", 600)

@@ -78,7 +78,7 @@ async def test_repeated_automatic_purchase_keeps_its_amount(billing: StripeBilli
         async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
             await CreditSettingsService().update(tx, "credits", {"top_up_credits": credits})
             await billing.ledger.process_expiry(tx)
-        await billing.top_ups.buy_due()
+        await billing.automatic_purchases.buy_due()
         billing.provider.server.faults.clear()
     assert [one["total"] for one in billing.provider.server.state.select("invoice")] == [600]
 
@@ -135,16 +135,16 @@ async def test_slow_change_does_not_end_the_lease_of_another(billing: StripeBill
     began, may_end = asyncio.Event(), asyncio.Event()
 
     async def change() -> None:
-        async with service.changing(tenant, CALL):
+        async with service.begin_change(tenant, CALL):
             began.set()
             await may_end.wait()
 
-    async with service.changing(tenant, CALL):
+    async with service.begin_change(tenant, CALL):
         await billing.backend.pass_time(accounts.CHANGE_LEASE)
         other = asyncio.create_task(change())
         await began.wait()
     with pytest.raises(Unavailable):
-        async with service.changing(tenant, CALL):
+        async with service.begin_change(tenant, CALL):
             pass
     may_end.set()
     await other
@@ -154,7 +154,7 @@ async def test_change_ends_before_its_lease(billing: StripeBilling, monkeypatch:
     await billing.store_card()
     monkeypatch.setattr(accounts, "CHANGE_TIMEOUT", timedelta(seconds=0.5))
     with pytest.raises(Unavailable):
-        async with billing.service.changing(billing.tenant, CALL):
+        async with billing.service.begin_change(billing.tenant, CALL):
             await asyncio.sleep(60)
     assert (await billing.read()).busy_until is None
 
@@ -165,7 +165,7 @@ async def test_price_is_not_changed_while_a_change_of_plan_is_in_progress(billin
     price = billing.find_subscription()["items"]["data"][0]["price"]
     price["unit_amount"] = 100
     await billing.synchroniser.queue_reconciliations()
-    async with billing.service.changing(billing.tenant, CALL):
+    async with billing.service.begin_change(billing.tenant, CALL):
         with pytest.raises(Unavailable):
             await run_jobs(billing)
     assert billing.find_subscription()["items"]["data"][0]["price"] == price
@@ -196,7 +196,7 @@ async def test_automatic_purchase_without_a_card_leaves_no_open_invoice(billing:
         await CreditSettingsService().update(tx, "credits", {"top_up_credits": 600})
         await billing.ledger.process_expiry(tx)
     for _ in range(3):
-        await billing.top_ups.buy_due()
+        await billing.automatic_purchases.buy_due()
         await billing.backend.pass_time(timedelta(hours=1))
     assert [one["status"] for one in billing.provider.server.state.select("invoice")] == ["void"]
 
@@ -325,5 +325,5 @@ async def test_error_of_one_organisation_does_not_stop_automatic_purchases(
         return await create(self, org, name, key)
 
     monkeypatch.setattr(StripePayments, "create_customer", fail)
-    await billing.top_ups.buy_due()
+    await billing.automatic_purchases.buy_due()
     assert [one["status"] for one in billing.provider.server.state.select("invoice")] == ["paid"]

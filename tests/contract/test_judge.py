@@ -22,7 +22,7 @@ from domain.matching.model import JUDGE_SETTINGS_ID, JudgeSettings, MatchPair
 from domain.matching.ports import PairStore
 from domain.matching.usecases.judge import JudgeJob
 from domain.usage.model import ModelUse
-from entrypoints.areas.credits import create_credit_ledger
+from entrypoints.factories import create_credit_ledger
 from ports.language_models import (
     ModelAccessRefused,
     ModelOutput,

@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.memory_payments import MemoryPayments
 from domain.billing.model import BillingAccount, Card, PlanPrice
 from domain.billing.ports import PriceRegistry
 from domain.billing.usecases.accounts import BillingService, load_account
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import MeterAllowance, Plan
-from entrypoints.areas.credits import create_credit_ledger
+from entrypoints.factories import create_credit_ledger
 from tests.http.application import ApplicationHarness, run_application
 from tests.http.browser import BrowserPage, ConsoleBrowser
 from tests.http.test_console_pages import check_markup
 from tests.http.test_operators_page import request_page
 from tests.support import builders
+from tests.support.memory.payments import MemoryPayments
 
 pytestmark = pytest.mark.asyncio
 BILLING = "/console/billing"
@@ -249,7 +249,7 @@ async def test_credit_is_bought_and_shown(console: Console) -> None:
     waiting = await owner.get(f"{place}/purchases/{purchase}?confirmed=1")
     assert "Requires payment" in waiting.text and "Refresh" in waiting.text and "data-card-form" not in waiting.text
     [customer] = console.payments.customers.values()
-    console.payments.confirm_payment(customer.invoices[0].reference, CARD)
+    console.payments.confirm_payment(customer.invoices[0].provider_id, CARD)
     await console.synchronise()
     assert "Succeeded" in (await owner.get(f"{place}/purchases/{purchase}")).text
     shown = await owner.get(place)

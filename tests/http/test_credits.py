@@ -8,31 +8,20 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.credits.usecases.ledger import CreditLedger
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from entrypoints.areas.credits import OPERATIONS, create_credit_ledger
-from entrypoints.areas.registry import AREAS
-from entrypoints.operations.operation import Area
-from tests.http.application import ApplicationHarness, create_plan, run_application
+from entrypoints.factories import create_credit_ledger
+from entrypoints.settings import ModelProvider
+from tests.http.application import ApplicationHarness, create_plan, create_settings, run_application
 from tests.http.client import Client
 from tests.http.test_agreements import create_token_client
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 PATH = "/v1/billing/credits"
-LEDGER = create_credit_ledger({"small-1": (250_000, 2_000_001)})
+LEDGER = create_credit_ledger()
+PROVIDER = ModelProvider("openai", "http://models.test", "small-1", {"small-1": (250_000, 2_000_001)}, "key")
 DEFAULTS = {"object": "credit_settings", "low_balance_micros": 1_000_000, "auto_spend": False}
-
-
-@dataclass(frozen=True)
-class _Services:
-    ledger: CreditLedger
-
-
-IS_INCLUDED = any(operation.id == "billing.read_credits" for area in AREAS for operation in area.operations)
-"""Whether an area of the service includes the operations."""
-AREA = Area("billing", "Billing", "Credit.", create_service=lambda: _Services(LEDGER), operations=OPERATIONS)
 
 
 @dataclass
@@ -54,7 +43,7 @@ class Payer:
 
 @pytest_asyncio.fixture
 async def payer() -> AsyncIterator[Payer]:
-    async with run_application(areas=AREAS if IS_INCLUDED else (*AREAS, AREA)) as application:
+    async with run_application(settings=create_settings(provider=PROVIDER)) as application:
         await application.create_organisation("Fjord", create_plan("standard", "standard"))
         yield Payer(application, (await create_token_client(application, "Fjord", "owner"))[0])
 
@@ -125,5 +114,4 @@ async def test_only_owners_change_the_settings_and_can_undo(payer: Payer) -> Non
 async def test_rates_are_the_configured_prices_rounded_up(payer: Payer) -> None:
     rates = (await payer.owner.get(f"{PATH}/rates")).json()
     assert rates["object"] == "credit_rates" and rates["announced"] == []
-    if not IS_INCLUDED:
-        assert rates["models"] == [{"model": "small-1", "input_micros_per_1k": 250, "output_micros_per_1k": 2_001}]
+    assert rates["models"] == [{"model": "small-1", "input_micros_per_1k": 250, "output_micros_per_1k": 2_001}]

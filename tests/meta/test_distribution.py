@@ -33,7 +33,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "billing.list_accounts": "the scheduler reconciles every account; each in its name",
     "billing.list_ended_grace": "the scheduler ends grace periods of every organisation; each in its name",
     "billing.list_unclosed": "the scheduler closes months of every organisation; each in its name",
-    "billing.list_top_ups": "the scheduler buys credit for every organisation; each in its name",
+    "billing.list_automatic_purchases": "the scheduler buys credit for every organisation; each in its name",
     "billing.list_arrears": "operators look at accounts in arrears",
     "event_log.list_bounds": "one listener asks how far all logs go that are followed; each is named",
     "event_log.list_publishers": "the relay reads every publisher's log",

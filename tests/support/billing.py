@@ -11,31 +11,29 @@ from typing import Protocol, Self
 import stripe
 
 from adapters.api_json.billing import render_purchase
-from adapters.api_json.credits import render_balance, render_lot
-from adapters.memory_payments import MemoryPayments
 from adapters.postgres.billing import PostgresBillingRegistry
 from adapters.stripe_payments import StripePayments
 from domain.billing.model import BillingAccount, Card
 from domain.billing.ports import Payments
 from domain.billing.usecases.accounts import BillingService, SubscriptionRequest, load_account
-from domain.billing.usecases.purchases import PurchaseService, PurchaseUpdates
+from domain.billing.usecases.automatic_purchases import AutomaticPurchaser
+from domain.billing.usecases.purchases import PurchaseService, PurchaseUpdater
 from domain.billing.usecases.synchronisation import (
     BILLING_LANE,
     RECONCILIATION_JOB,
     SYNCHRONISATION_JOB,
     AccountSynchroniser,
 )
-from domain.billing.usecases.top_ups import TopUps
-from domain.billing.usecases.usage_charges import CHARGING_JOB, UsageCharges
-from domain.credits.usecases.ledger import CreditLedger
+from domain.billing.usecases.usage_charges import CHARGING_JOB, MonthCloser
 from domain.jobs.model import build_lane_name
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
-from entrypoints.factories import create_usage_service
+from entrypoints.factories import create_credit_ledger, create_usage_service
 from entrypoints.settings import STRIPE_URL
 from tests.stripe_server import InProcessClient, StripeServer
 from tests.support.backend import Backend
 from tests.support.builders import CALL
+from tests.support.memory.payments import MemoryPayments
 
 _CARD = Card("visa", "4242", 12, 2040)
 GOOD_CARD, BAD_CARD, CONFIRMED_CARD = "pm_card_visa", "pm_card_chargeCustomerFail", "pm_card_authenticationRequired"
@@ -158,19 +156,19 @@ class BillingHarness:
     """Billing of one organisation."""
 
     backend: Backend
-    provider: StripeProvider | MemoryProvider | SandboxProvider
+    provider: VirtualProvider
     tenant: Tenant
 
     def __post_init__(self) -> None:
         clock, uow, usage = BackendClock(self.backend), self.backend.uow, create_usage_service()
-        self.ledger = CreditLedger(render_balance, render_lot, {})
-        updates = PurchaseUpdates(self.ledger, render_purchase)
+        self.ledger = create_credit_ledger()
+        updater = PurchaseUpdater(self.ledger, render_purchase)
         self.registry = PostgresBillingRegistry(self.backend.pool)
-        self.service = BillingService(uow, clock, self.provider.payments, usage, updates.apply)
-        self.purchases = PurchaseService(uow, self.service)
-        self.synchroniser = AccountSynchroniser(uow, clock, self.registry, self.service)
-        self.top_ups = TopUps(clock, self.registry, self.purchases)
-        self.charges = UsageCharges(uow, clock, self.registry, usage, self.service)
+        self.service = BillingService(uow, clock, self.provider.payments, usage, updater.apply)
+        self.purchases = PurchaseService(self.service)
+        self.synchroniser = AccountSynchroniser(self.registry, self.service)
+        self.automatic_purchases = AutomaticPurchaser(self.registry, self.purchases)
+        self.charges = MonthCloser(self.registry, self.service)
         self._keys = 0
 
     def create_key(self) -> str:
@@ -212,7 +210,7 @@ class BillingHarness:
             await self.service.end_grace(self.tenant, CALL)
 
 
-PROVIDERS: dict[str, Callable[[datetime], StripeProvider | MemoryProvider | SandboxProvider]] = {
+PROVIDERS: dict[str, Callable[[datetime], VirtualProvider]] = {
     "memory": MemoryProvider,
     "stripe": StripeProvider,
 }

@@ -20,6 +20,7 @@ from domain.billing.model import (
 )
 from domain.catalogue.model import Product, Stream
 from domain.changes.model import FeedPosition
+from domain.credits.model import EntryKind
 from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
 from domain.events.ports import EventLog
@@ -147,15 +148,17 @@ async def _billing(parts: Dependencies, tenant: Tenant, now: datetime) -> list[s
         for number in range(40):
             purchase = CreditPurchase(
                 id=new_id("crp"), kind=PurchaseKind.AUTOMATIC, status=PurchaseStatus.SUCCEEDED, credits=1000 + number,
-                request=f"large:{number}", amount=1000, total=1000, created_at=now,
+                request_key=f"large:{number}", amount=1000, total=1000, created_at=now,
             )  # fmt: skip
             await tx.store(CreditPurchase).add(purchase)
-            await ledger.add_lot(tx, "purchase", purchase.credit_micros, purchase.id, now + timedelta(days=number + 1))
+            await ledger.add_lot(
+                tx, EntryKind.PURCHASE, purchase.credit_micros, purchase.id, now + timedelta(days=number + 1)
+            )
             purchases.append(purchase.id)
             lines = tuple(InvoiceLine(PROSE, 900, period, 41_000, meter) for meter in METERS * 4)
             await tx.store(Invoice).add(
                 Invoice(
-                    id=new_id("inv"), reference=f"in_{number}", number=f"F-{number:04}", status=InvoiceStatus.OPEN, currency="usd",
+                    id=new_id("inv"), provider_id=f"in_{number}", number=f"F-{number:04}", status=InvoiceStatus.OPEN, currency="usd",
                     total=99_900, tax=0, amount_due=99_900, lines=lines, created_at=now, hosted_invoice_url="https://invoice.example/" + "i" * 150,
                 )
             )  # fmt: skip

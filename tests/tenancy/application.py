@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from adapters.memory_payments import MemoryPayments
 from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
 from domain.agreements.ports import AgreementRegistry
@@ -50,6 +49,7 @@ from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client, Response
 from tests.support import builders, catalogues
+from tests.support.memory.payments import MemoryPayments
 from tests.support.merged_catalogues import MergedCatalogue
 from tests.support.operation_table import load_operation_table
 from tests.support.postgres import database

@@ -16,7 +16,7 @@ ACROSS = {
     "billing.list_accounts": "the scheduler reconciles every account; each in its name",
     "billing.list_ended_grace": "the scheduler ends grace periods of every organisation; each in its name",
     "billing.list_unclosed": "the scheduler closes months of every organisation; each in its name",
-    "billing.list_top_ups": "the scheduler buys credit for every organisation; each in its name",
+    "billing.list_automatic_purchases": "the scheduler buys credit for every organisation; each in its name",
     "billing.list_arrears": "operators look at accounts in arrears",
     "orgs.find_keys": "finds out whose credentials they are",
     "event_log.list_bounds": "one listener reads for every organisation; each of those asked for is named",

@@ -30,7 +30,7 @@ CREATE TABLE invoices (
     org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     id text COLLATE "C" NOT NULL,
-    reference text COLLATE "C" NOT NULL,
+    provider_id text COLLATE "C" NOT NULL,
     number text,
     status text NOT NULL,
     currency text NOT NULL,
@@ -49,7 +49,7 @@ CREATE TABLE invoices (
     PRIMARY KEY (org, livemode, id)
 );
 SELECT protect_tenant_table('invoices');
-CREATE UNIQUE INDEX invoices_reference ON invoices (org, livemode, reference);
+CREATE UNIQUE INDEX invoices_provider_id ON invoices (org, livemode, provider_id);
 CREATE INDEX invoices_open ON invoices (org, livemode) WHERE status = 'open';
 
 CREATE TABLE credit_purchases (
@@ -59,7 +59,7 @@ CREATE TABLE credit_purchases (
     kind text NOT NULL,
     status text NOT NULL,
     credits bigint NOT NULL,
-    request text COLLATE "C" NOT NULL,
+    request_key text COLLATE "C" NOT NULL,
     amount bigint NOT NULL,
     tax bigint NOT NULL,
     total bigint NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE credit_purchases (
     PRIMARY KEY (org, livemode, id)
 );
 SELECT protect_tenant_table('credit_purchases');
-CREATE UNIQUE INDEX credit_purchases_request ON credit_purchases (org, livemode, request);
+CREATE UNIQUE INDEX credit_purchases_request_key ON credit_purchases (org, livemode, request_key);
 
 -- Plans that an organisation had by subscription in a month, whose usage is therefore charged.
 CREATE TABLE billed_months (

@@ -5,10 +5,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY created_at DESC, id DESC LIMIT 100
 
 -- find_invoices --
-SELECT {invoice} FROM invoices WHERE org = %(org)s AND livemode = %(livemode)s AND reference = ANY(%(references)s)
+SELECT {invoice} FROM invoices WHERE org = %(org)s AND livemode = %(livemode)s AND provider_id = ANY(%(provider_ids)s)
 
 -- find_purchase --
-SELECT id FROM credit_purchases WHERE org = %(org)s AND livemode = %(livemode)s AND request = %(request)s
+SELECT id FROM credit_purchases WHERE org = %(org)s AND livemode = %(livemode)s AND request_key = %(request_key)s
 
 -- record_plan --
 INSERT INTO billed_months (org, livemode, month, plan) VALUES (%(org)s, %(livemode)s, %(month)s, %(plan)s)
@@ -41,12 +41,12 @@ WHERE b.month < %(month)s AND NOT EXISTS (
     WHERE c.org = b.org AND c.livemode = b.livemode AND c.id = to_char(b.month, 'YYYY-MM'))
 ORDER BY b.month LIMIT 1000
 
--- list_top_ups --
+-- list_automatic_purchases --
 SELECT s.org, s.livemode, s.top_up_credits
 FROM here.credit_settings AS s JOIN here.credit_ledgers AS l ON l.org = s.org AND l.livemode = s.livemode
 WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available + l.reserved < s.low_balance_micros AND NOT EXISTS (
     SELECT FROM here.credit_purchases AS p
-    WHERE p.org = s.org AND p.livemode = s.livemode AND p.request = %(request)s AND p.status <> 'requires_payment')
+    WHERE p.org = s.org AND p.livemode = s.livemode AND p.request_key = %(request_key)s AND p.status <> 'requires_payment')
 LIMIT 1000
 
 -- list_arrears --

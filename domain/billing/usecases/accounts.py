@@ -18,11 +18,12 @@ from domain.billing.model import (
     AUDITED_ACCOUNT_FIELDS,
     FREE_PLAN,
     BillingAccount,
+    BillingDetailsChange,
     ChangePreview,
     Confirmation,
     ConfirmationKind,
-    DetailsChange,
     Invoice,
+    PlanPrice,
     PlanSubscription,
     PricedPlan,
     ProviderAccount,
@@ -38,7 +39,7 @@ from domain.billing.tax_ids import normalise_tax_id
 from domain.kernel.errors import Conflict, CurrencyUnsupported, FeatureUnavailable, Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.orgs.model import Organisation
+from domain.orgs.model import Organisation, Plan
 from domain.orgs.ports import OrgStore
 from domain.usage.meters import find_month_start
 from domain.usage.usecases.service import UsageService
@@ -114,47 +115,58 @@ class BillingService:
         """Return the billing account of the tenant; `credit_balance` is the available credit."""
         organisation = await tx[OrgStore].get_organisation()
         account = await load_account(tx)
-        plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
         enabled = self.payments is not None and tx.tenant.livemode
         return AccountView(
             enabled=enabled,
             is_live=enabled and self.payments is not None and self.payments.is_live,
             organisation=organisation,
             account=account,
-            plans=price_plans(plans, prices, account.currency, tx.now),
+            plans=price_plans(*await load_prices(tx), account.currency, tx.now),
             overdue=find_overdue_invoice(await tx[BillingStore].list_open_invoices()),
             credit_balance=credit_balance,
         )
 
-    async def preview(
-        self, tx: Tx, context: AuditContext, request: SubscriptionRequest
-    ) -> Callable[[], Awaitable[ChangePreview]]:
-        """Return a function that computes what a change of plan costs.
+    async def load_request(
+        self, tx: Tx, request: SubscriptionRequest
+    ) -> tuple[BillingAccount, PricedPlan, Mapping[str, int]]:
+        """Return the account, the requested plan in the account's currency, and the usage of the month by meter.
 
         Raises:
             Unprocessable: The plan does not exist or is free of charge.
             CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
         """
-        payments = self.require_payments(tx.tenant)
         account = await load_account(tx)
-        plan = await _select_plan(tx, account, request)
-        exceeds = find_excesses(await self._get_used(tx), plan)
-        subscription, now, tenant, is_dry_run = account.subscription, tx.now, tx.tenant, tx.is_dry_run
+        if account.currency is not None and request.currency not in (None, account.currency):
+            raise CurrencyUnsupported.for_field(
+                "currency", "invalid_value", f"Your organisation is charged in {account.currency}."
+            )
+        plan = select_plan(*await load_prices(tx), request.plan, request.currency or account.currency, tx.now)
+        return account, plan, {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
 
-        async def compute() -> ChangePreview:
-            if is_dry_run and account.customer is None:
-                next_at = now + timedelta(days=30)
-                return ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now, exceeds)
-            customer = (await self.open_account(tenant, context)).customer or ""
-            if subscription is None or _is_incomplete(subscription):
-                preview = await payments.preview_subscription(customer, plan, now)
-            else:
-                is_upgrade = plan.monthly > subscription.monthly
-                prorated_from = find_proration_time(subscription, now) if is_upgrade else None
-                preview = await payments.preview_change(subscription, plan, prorated_from)
-            return replace(preview, exceeds=exceeds)
+    async def preview(
+        self, tenant: Tenant, context: AuditContext, request: SubscriptionRequest, *, is_dry_run: bool = False
+    ) -> ChangePreview:
+        """Return what a change of plan costs, as the provider computes it.
 
-        return compute
+        In a dry run, no customer is created at the provider, so a first subscription is previewed without tax.
+
+        Raises Unprocessable or CurrencyUnsupported as `load_request` does.
+        """
+        payments = self.require_payments(tenant)
+        async with self.uow.begin_reading(tenant) as tx:
+            account, plan, used = await self.load_request(tx, request)
+        subscription, now, excesses = account.subscription, self.clock.now(), find_excesses(used, plan)
+        if subscription is not None and not _is_incomplete(subscription):
+            is_upgrade = plan.monthly > subscription.monthly
+            prorated_from = find_proration_time(subscription, now) if is_upgrade else None
+            preview = await payments.preview_change(subscription, plan, prorated_from)
+        elif is_dry_run and account.customer is None:
+            next_at = now + timedelta(days=30)
+            preview = ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now)
+        else:
+            customer = (await self.open_account(tenant, context)).get_customer()
+            preview = await payments.preview_subscription(customer, plan)
+        return replace(preview, excesses=excesses)
 
     async def subscribe(self, tenant: Tenant, context: AuditContext, request: SubscriptionRequest, key: str) -> None:
         """Subscribe to a plan, or change the plan: to a more expensive one now, to a cheaper one at the end of the period.
@@ -172,18 +184,18 @@ class BillingService:
             CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
         """
         payments = self.require_payments(tenant)
-        async with self.changing(tenant, context) as account:
+        async with self.begin_change(tenant, context):
             async with self.uow.begin_reading(tenant) as tx:
-                plan = await _select_plan(tx, account, request)
-                used = await self._get_used(tx)
-            subscription, customer = account.subscription, account.customer or ""
+                account, plan, used = await self.load_request(tx, request)
+            subscription = account.subscription
             if subscription is None or _is_incomplete(subscription):
                 if subscription is not None:
                     await payments.cancel_now(subscription)
                 # after a cancelled attempt, the request must create another subscription
                 key = f"{key}:{subscription.id if subscription else ''}"
-                charges_card = account.card is not None
-                await payments.subscribe(customer, plan, request.promotion_code, key, charges_card=charges_card)
+                await payments.subscribe(
+                    account.get_customer(), plan, request.promotion_code, key, charges_card=account.card is not None
+                )
             elif subscription.plan == plan.code:
                 if subscription.scheduled_change is None and not subscription.cancel_at_period_end:
                     raise Conflict(f"Your organisation already has the plan {plan.name}.")
@@ -200,7 +212,7 @@ class BillingService:
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
         """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
         payments = self.require_payments(tenant)
-        async with self.changing(tenant, context) as account:
+        async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
             if _is_incomplete(subscription):
                 await payments.cancel_now(subscription)
@@ -211,7 +223,7 @@ class BillingService:
     async def resume(self, tenant: Tenant, context: AuditContext) -> None:
         """Undo the cancellation of the subscription. Raises Conflict if it is not cancelled."""
         payments = self.require_payments(tenant)
-        async with self.changing(tenant, context) as account:
+        async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
             if not subscription.cancel_at_period_end:
                 raise Conflict("The subscription is not cancelled.")
@@ -220,40 +232,45 @@ class BillingService:
     async def cancel_scheduled_change(self, tenant: Tenant, context: AuditContext) -> None:
         """Keep the current plan. Raises Conflict if no change of plan is scheduled."""
         payments = self.require_payments(tenant)
-        async with self.changing(tenant, context) as account:
+        async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
             if subscription.scheduled_change is None:
                 raise Conflict("No change of plan is scheduled.")
             await payments.cancel_scheduled_change(subscription)
 
-    async def change_details(self, tenant: Tenant, context: AuditContext, change: DetailsChange) -> None:
-        """Change name, email address, address or tax ID on invoices. Raises Unprocessable for an invalid value."""
+    async def change_details(self, tenant: Tenant, context: AuditContext, change: BillingDetailsChange) -> None:
+        """Change name, email address, address or tax ID on invoices.
+
+        Raises:
+            InvalidRequest: The tax ID is not valid.
+            Unprocessable: The provider refuses a value.
+        """
         payments = self.require_payments(tenant)
         if change.get("tax_id") is not None:
             change = {**change, "tax_id": normalise_tax_id(change["tax_id"])}  # type: ignore[arg-type]
-        async with self.changing(tenant, context) as account:
+        async with self.begin_change(tenant, context) as account:
             details = replace(account.details, **change)
             if details.name is None:
                 async with self.uow.begin_reading(tenant) as tx:
                     details = replace(details, name=(await tx[OrgStore].get_organisation()).name)
-            await payments.save_details(account.customer or "", details)
+            await payments.save_details(account.get_customer(), details)
 
     async def confirm_card(self, tenant: Tenant, context: AuditContext, key: str) -> Confirmation:
         """Return the secret with which the browser pays an incomplete subscription, or else stores a card."""
         payments = self.require_payments(tenant)
-        async with self.changing(tenant, context) as account:
+        async with self.begin_change(tenant, context) as account:
             subscription, secret = account.subscription, None
             if subscription is not None and subscription.latest_invoice is not None and _is_incomplete(subscription):
                 secret = await payments.find_payment_secret(subscription.latest_invoice)
             if subscription is not None and secret is not None:
                 return Confirmation(ConfirmationKind.PAYMENT, secret, subscription.id)
-            return Confirmation(ConfirmationKind.SETUP, await payments.create_card_setup(account.customer or "", key))
+            return Confirmation(ConfirmationKind.SETUP, await payments.create_card_setup(account.get_customer(), key))
 
     async def create_invoice(self, tenant: Tenant, context: AuditContext, new: NewInvoice) -> None:
         """Create an invoice at the provider; nothing happens if there is one with the same cause."""
         payments = self.require_payments(tenant)
-        async with self.changing(tenant, context, is_exclusive=False) as account:
-            await payments.create_invoice(account.customer or "", new)
+        async with self.begin_change(tenant, context, is_exclusive=False) as account:
+            await payments.create_invoice(account.get_customer(), new)
 
     async def synchronise(
         self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False, ended_lease: datetime | None = None
@@ -276,7 +293,7 @@ class BillingService:
                 return []
             account = replace(account, reads=account.reads + 1)
             await tx.store(BillingAccount).save(account)
-        state = await self.payments.fetch_account(account.customer or "", all_invoices=all_invoices)
+        state = await self.payments.fetch_account(account.get_customer(), all_invoices=all_invoices)
         async with self.uow.begin(tenant, context) as tx:
             return await self._store_state(tx, state, account.reads, all_invoices, ended_lease)
 
@@ -329,11 +346,11 @@ class BillingService:
     async def _store_invoices(self, tx: Tx, invoices: Sequence[Invoice]) -> Sequence[str]:
         """Store the invoices and update the purchases; return the IDs of those that differed."""
         stored = {
-            one.reference: one for one in await tx[BillingStore].find_invoices([one.reference for one in invoices])
+            one.provider_id: one for one in await tx[BillingStore].find_invoices([one.provider_id for one in invoices])
         }
         differing, current = [], []
         for invoice in reversed(invoices):  # IDs ascend with the time of creation
-            known = stored.get(invoice.reference)
+            known = stored.get(invoice.provider_id)
             named = replace(invoice, id=known.id if known else new_id("inv"))
             current.append(named)
             if known is None:
@@ -356,8 +373,8 @@ class BillingService:
             await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
         month, ended = find_month_start(tx.now.date()), before.subscription
         had_plan_before = ended is not None and ended.current_period_end.date() > month
-        for plan in {before.granted_plan if had_plan_before else None, granted} - {None}:
-            await tx[BillingStore].record_plan(month, plan or "")
+        for plan in filter(None, {before.granted_plan if had_plan_before else None, granted}):
+            await tx[BillingStore].record_plan(month, plan)
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
@@ -367,7 +384,7 @@ class BillingService:
         return differing
 
     @asynccontextmanager
-    async def changing(
+    async def begin_change(
         self, tenant: Tenant, context: AuditContext, *, is_exclusive: bool = True
     ) -> AsyncIterator[BillingAccount]:
         """Begin a change of the account, whose state at the provider is stored before and after the change.
@@ -388,7 +405,7 @@ class BillingService:
                 await self.synchronise(tenant, context)
                 async with self.uow.begin_reading(tenant) as tx:
                     account = await load_account(tx)
-                _check_customer(account)
+                account.get_customer()  # raises if the customer was deleted
                 yield account
         except BaseException as error:
             await self._end_failed_change(tenant, context, lease)
@@ -424,9 +441,6 @@ class BillingService:
                 if account is not None:
                     await tx.store(BillingAccount).save(_release_lease(account, lease))
 
-    async def _get_used(self, tx: Tx) -> Mapping[str, int]:
-        return {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
-
     async def _keep_plan(self, payments: Payments, subscription: PlanSubscription) -> None:
         """Undo a scheduled change or a cancellation."""
         if subscription.scheduled_change is not None:
@@ -444,11 +458,6 @@ async def _lock_account(tx: Tx) -> BillingAccount:
     return account
 
 
-def _check_customer(account: BillingAccount) -> None:
-    if account.customer is None:
-        raise Unavailable("The customer was deleted at the payment provider. Try again.", retry_after=1)
-
-
 def _release_lease(account: BillingAccount, lease: datetime | None) -> BillingAccount:
     """Return the account without the lease, unless another change holds one."""
     return replace(account, busy_until=None) if account.busy_until == lease else account
@@ -459,14 +468,9 @@ async def load_account(tx: Tx) -> BillingAccount:
     return await tx.store(BillingAccount).get(ACCOUNT_ID) or BillingAccount(created_at=tx.now, updated_at=tx.now)
 
 
-async def _select_plan(tx: Tx, account: BillingAccount, request: SubscriptionRequest) -> PricedPlan:
-    """Return the requested plan in the currency of the account. Raises Unprocessable or CurrencyUnsupported."""
-    if account.currency is not None and request.currency not in (None, account.currency):
-        raise CurrencyUnsupported.for_field(
-            "currency", "invalid_value", f"Your organisation is charged in {account.currency}."
-        )
-    plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
-    return select_plan(plans, prices, request.plan, request.currency or account.currency, tx.now)
+async def load_prices(tx: Tx) -> tuple[Sequence[Plan], Sequence[PlanPrice]]:
+    """Return all plans, and the stored prices of plans."""
+    return await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
 
 
 def _require_subscription(account: BillingAccount) -> PlanSubscription:

@@ -22,14 +22,14 @@ from domain.billing.model import (
 )
 from domain.billing.ports import BillingStore, NewInvoice
 from domain.billing.usecases.accounts import BillingService
-from domain.credits.model import MICROS_PER_CREDIT
+from domain.credits.model import MICROS_PER_CREDIT, EntryKind, compute_expiry
 from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.errors import CurrencyUnsupported, IdempotencyKeyReused, NotFound, PaymentDeclined, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import Tx
 
 RenderPurchase = Callable[[CreditPurchase, Tenant, datetime], Mapping[str, Any]]
 """Function that renders a purchase as a resource."""
@@ -51,15 +51,9 @@ class PurchasePreview:
     expires_at: datetime
 
 
-def compute_expiry(paid_at: datetime) -> datetime:
-    """Return the time 12 months later, at which purchased credit expires; 28 February for 29 February."""
-    day = 28 if (paid_at.month, paid_at.day) == (2, 29) else paid_at.day
-    return paid_at.replace(year=paid_at.year + 1, day=day)
-
-
 @dataclass(frozen=True, slots=True)
-class PurchaseUpdates:
-    """Updates of purchases from their invoices, in the transaction that stores the invoices."""
+class PurchaseUpdater:
+    """Updates purchases from their invoices, in the transaction that stores the invoices."""
 
     ledger: CreditLedger
     render_purchase: RenderPurchase
@@ -83,11 +77,12 @@ class PurchaseUpdates:
                 continue
             changed.append(after.id)
             await tx.store(CreditPurchase).save(after)
-            if len((change := AUDITED_PURCHASE_FIELDS.describe_update(before, after)).after):
+            change = AUDITED_PURCHASE_FIELDS.describe_update(before, after)
+            if change.after:
                 await tx[AuditLog].add(change)
             if after.status is PurchaseStatus.SUCCEEDED and before.status is not PurchaseStatus.SUCCEEDED:
                 assert after.expires_at is not None
-                await self.ledger.add_lot(tx, "purchase", after.credit_micros, after.id, after.expires_at)
+                await self.ledger.add_lot(tx, EntryKind.PURCHASE, after.credit_micros, after.id, after.expires_at)
                 data = {**self.render_purchase(after, tx.tenant, tx.now), "version": 1}
                 await tx[EventLog].append([Event("credits.purchased", after.id, 1, data)])
             if after.refunded > before.refunded:
@@ -120,19 +115,20 @@ def _update(purchase: CreditPurchase, invoice: Invoice) -> CreditPurchase:
 class PurchaseService:
     """Use cases of purchases of credit."""
 
-    uow: UnitOfWork
     billing: BillingService
 
     async def preview(
         self, tenant: Tenant, context: AuditContext, credits: int, *, is_dry_run: bool = False
     ) -> PurchasePreview:
-        """Return the price of credit. Raises CurrencyUnsupported as `buy` does."""
-        payments, now = self.billing.require_payments(tenant), self.billing.clock.now()
-        if is_dry_run:
-            return PurchasePreview(credits, 0, credits, credits * MICROS_PER_CREDIT, compute_expiry(now))
-        account = await self.billing.open_account(tenant, context)
-        _check_currency(account)
-        tax, total = await payments.preview_invoice(account.customer or "", credits, CREDIT_CURRENCY)
+        """Return the price of credit; without tax in a dry run, which does not contact the provider.
+
+        Raises CurrencyUnsupported as `buy` does.
+        """
+        payments, now, tax, total = self.billing.require_payments(tenant), self.billing.clock.now(), 0, credits
+        if not is_dry_run:
+            account = await self.billing.open_account(tenant, context)
+            _check_currency(account)
+            tax, total = await payments.preview_invoice(account.get_customer(), credits, CREDIT_CURRENCY)
         return PurchasePreview(credits, tax, total, credits * MICROS_PER_CREDIT, compute_expiry(now))
 
     async def buy(
@@ -152,26 +148,22 @@ class PurchaseService:
             IdempotencyKeyReused: The key belongs to a purchase of another number of credits.
         """
         payments = self.billing.require_payments(tenant)
-        async with self.billing.changing(tenant, context, is_exclusive=False) as account:
+        async with self.billing.begin_change(tenant, context, is_exclusive=False) as account:
             _check_currency(account)
-            async with self.uow.begin(tenant, context) as tx:
+            async with self.billing.uow.begin(tenant, context) as tx:
                 id = await tx[BillingStore].find_purchase(key)
+                purchase = await get_purchase(tx, id) if id else build_purchase(credits, key, kind, tx.now)
                 if id is None:
-                    purchase = build_purchase(credits, key, kind, tx.now)
-                    id = purchase.id
                     await tx.store(CreditPurchase).add(purchase)
                     await tx[AuditLog].add(AUDITED_PURCHASE_FIELDS.describe_creation(purchase))
-                elif kind is PurchaseKind.MANUAL and (await get_purchase(tx, id)).credits != credits:
+                elif kind is PurchaseKind.MANUAL and purchase.credits != credits:
                     raise IdempotencyKeyReused
-                else:
-                    credits = (
-                        await get_purchase(tx, id)
-                    ).credits  # the setting of automatic purchases may have changed
+            # the number of credits of an automatic purchase may differ from today's setting
             line = InvoiceLine(
-                f"{credits:,} credits", credits, Period(self.billing.clock.now(), self.billing.clock.now()), credits
+                f"{purchase.credits:,} credits", purchase.amount, Period(tx.now, tx.now), purchase.credits
             )
             invoice = await payments.create_invoice(
-                account.customer or "", NewInvoice(id, CREDIT_CURRENCY, [line], is_charged=False)
+                account.get_customer(), NewInvoice(purchase.id, CREDIT_CURRENCY, [line], is_charged=False)
             )
             if kind is PurchaseKind.AUTOMATIC:
                 try:
@@ -180,12 +172,12 @@ class PurchaseService:
                     await payments.void_invoice(invoice)
             else:
                 secret = await payments.find_payment_secret(invoice)
-                async with self.uow.begin(tenant, context) as tx:
-                    stored = await tx.store(CreditPurchase).get(id, lock=True)
+                async with self.billing.uow.begin(tenant, context) as tx:
+                    stored = await tx.store(CreditPurchase).get(purchase.id, lock=True)
                     if stored is not None:
                         await tx.store(CreditPurchase).save(replace(stored, client_secret=secret))
-        async with self.uow.begin_reading(tenant) as tx:
-            return await get_purchase(tx, id)
+        async with self.billing.uow.begin_reading(tenant) as tx:
+            return await get_purchase(tx, purchase.id)
 
     async def refund(
         self, tenant: Tenant, context: AuditContext, id: str, amount: int | None, key: str
@@ -197,16 +189,20 @@ class PurchaseService:
             Unprocessable: The purchase is not paid, or less than the amount is not refunded yet.
         """
         payments = self.billing.require_payments(tenant)
-        async with self.billing.changing(tenant, context):
-            async with self.uow.begin_reading(tenant) as tx:
+        async with self.billing.begin_change(tenant, context):
+            async with self.billing.uow.begin_reading(tenant) as tx:
                 purchase = await get_purchase(tx, id)
                 invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
             rest = purchase.total - purchase.refunded
             selected = rest if amount is None else amount
             if invoice is None or invoice.status is not InvoiceStatus.PAID or not 0 < selected <= rest:
-                raise Unprocessable(f"At most {rest} can be refunded, of a paid purchase.")
-            await payments.refund_invoice(invoice.reference, selected, key)
-        async with self.uow.begin_reading(tenant) as tx:
+                raise Unprocessable(
+                    f"The purchase is {purchase.status}, and {rest} cents of it can be refunded. State an amount up to that."
+                    if purchase.status is PurchaseStatus.SUCCEEDED
+                    else f"The purchase is not paid (its status is {purchase.status}), so it cannot be refunded."
+                )
+            await payments.refund_invoice(invoice.provider_id, selected, key)
+        async with self.billing.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, id)
 
 
@@ -225,7 +221,7 @@ def build_purchase(credits: int, key: str, kind: PurchaseKind, now: datetime) ->
         kind=kind,
         status=PurchaseStatus.REQUIRES_PAYMENT,
         credits=credits,
-        request=key,
+        request_key=key,
         amount=credits,
         total=credits,
         created_at=now,

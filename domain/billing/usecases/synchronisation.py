@@ -6,16 +6,13 @@ from datetime import timedelta
 from typing import Final
 
 from domain.billing.model import PricedPlan, SubscriptionStatus
-from domain.billing.ports import BillingRegistry, BillingStore
+from domain.billing.ports import BillingRegistry
 from domain.billing.prices import price_plans
-from domain.billing.usecases.accounts import BillingService, load_account
+from domain.billing.usecases.accounts import BillingService, load_account, load_prices
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import DomainError
+from domain.jobs.usecases.ticks import log_errors
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.orgs.ports import OrgStore
-from ports.clock import Clock
-from ports.unit_of_work import UnitOfWork
 
 SYNCHRONISATION_JOB: Final = "billing.synchronise"
 RECONCILIATION_JOB: Final = "billing.reconcile"
@@ -28,8 +25,6 @@ _LOG = logging.getLogger("joinery.billing")
 class AccountSynchroniser:
     """Receiver of notifications, handler of the jobs that synchronise accounts, and the tasks that queue these jobs."""
 
-    uow: UnitOfWork
-    clock: Clock
     registry: BillingRegistry
     billing: BillingService
 
@@ -39,18 +34,16 @@ class AccountSynchroniser:
         The notification states only which customer has changed. Order, repetition and loss of notifications therefore
         do not matter. Notifications about other customers are ignored.
 
-        Raises:
-            InvalidSignature: The notification is not from the payment provider.
-            FeatureUnavailable: The service sells nothing.
+        Raises InvalidSignature if the notification is not from the payment provider.
         """
         if self.billing.payments is None:
             return
-        event = self.billing.payments.parse_event(body, signature, self.clock.now())
+        event = self.billing.payments.parse_event(body, signature)
         tenant = await self.registry.find_tenant(event.customer) if event.customer is not None else None
         if tenant is None:
             return
         context = AuditContext(Actor("service", "payments"), "billing.notify")
-        async with self.uow.begin(tenant, context) as tx:
+        async with self.billing.uow.begin(tenant, context) as tx:
             reads = (await load_account(tx)).reads
             await tx[JobStore].add(
                 NewJob(SYNCHRONISATION_JOB, BILLING_LANE, tenant, {"after": reads}, key=f"billing:{event.id}")
@@ -58,7 +51,7 @@ class AccountSynchroniser:
 
     async def synchronise(self, job: ClaimedJob) -> None:
         """Synchronise an account, unless a later request to the provider than the notification is stored already."""
-        async with self.uow.begin_reading(job.tenant) as tx:
+        async with self.billing.uow.begin_reading(job.tenant) as tx:
             account = await load_account(tx)
         if account.applied_read <= int(job.args["after"]):
             await self.billing.synchronise(job.tenant, job.create_context("payments"))
@@ -78,29 +71,23 @@ class AccountSynchroniser:
         if self.billing.payments is None:
             return
         context = AuditContext(Actor("service", "scheduler"), RECONCILIATION_JOB)
-        for tenant in await self.registry.list_accounts(self.clock.now() - RECONCILIATION_INTERVAL):
-            try:
-                async with self.uow.begin(tenant, context) as tx:
+        for tenant in await self.registry.list_accounts(self.billing.clock.now() - RECONCILIATION_INTERVAL):
+            with log_errors(_LOG, "reconciliation not queued", tenant):
+                async with self.billing.uow.begin(tenant, context) as tx:
                     await tx[JobStore].add(NewJob(RECONCILIATION_JOB, BILLING_LANE, tenant, key=RECONCILIATION_JOB))
-            except Exception:
-                _LOG.exception("reconciliation not queued", extra={"org": tenant.org})
 
     async def end_grace_periods(self) -> None:
         """Withdraw the plans of subscriptions whose grace period has ended."""
         context = AuditContext(Actor("service", "scheduler"), "billing.end_grace")
-        for tenant in await self.registry.list_ended_grace(self.clock.now()):
-            try:
+        for tenant in await self.registry.list_ended_grace(self.billing.clock.now()):
+            with log_errors(_LOG, "grace period not ended", tenant):
                 await self.billing.end_grace(tenant, context)
-            except DomainError as error:
-                _LOG.warning("grace period not ended: %s", error, extra={"org": tenant.org})
-            except Exception:
-                _LOG.exception("grace period not ended", extra={"org": tenant.org})
 
     async def _apply_price(self, tenant: Tenant, context: AuditContext) -> None:
         """Change the price of a subscription from its next period on, if another price applies by then."""
         if self.billing.payments is None or await self._find_new_price(tenant) is None:
             return
-        async with self.billing.changing(tenant, context) as account:
+        async with self.billing.begin_change(tenant, context) as account:
             plan, subscription = await self._find_new_price(tenant), account.subscription
             if plan is not None and subscription is not None:
                 key = f"price:{subscription.id}:{plan.monthly}:{subscription.current_period_end.isoformat()}"
@@ -108,9 +95,9 @@ class AccountSynchroniser:
 
     async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
         """Return the plan of the subscription with the price of the next period; None if the price stays."""
-        async with self.uow.begin_reading(tenant) as tx:
+        async with self.billing.uow.begin_reading(tenant) as tx:
             account = await load_account(tx)
-            plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
+            plans, prices = await load_prices(tx)
         subscription = account.subscription
         if (
             subscription is None
@@ -123,5 +110,5 @@ class AccountSynchroniser:
         return plan if plan is not None and plan.monthly != subscription.monthly else None
 
     async def _finish(self, job: ClaimedJob) -> None:
-        async with self.uow.begin(job.tenant, job.create_context("payments")) as tx:
+        async with self.billing.uow.begin(job.tenant, job.create_context("payments")) as tx:
             await tx[JobStore].finish(job)

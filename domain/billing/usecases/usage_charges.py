@@ -4,21 +4,18 @@ import logging
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from domain.billing.model import ACCOUNT_ID, BillingAccount, UsageCharge
+from domain.billing.model import ACCOUNT_ID, CREDIT_CURRENCY, BillingAccount, UsageCharge
 from domain.billing.overage import compute_charges, merge_allowances
 from domain.billing.ports import BillingRegistry, BillingStore, NewInvoice
 from domain.billing.prices import price_plans
-from domain.billing.usecases.accounts import BillingService, load_account
+from domain.billing.usecases.accounts import BillingService, load_account, load_prices
 from domain.billing.usecases.synchronisation import BILLING_LANE
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.jobs.ports import JobStore
-from domain.kernel.errors import Unavailable
+from domain.jobs.usecases.ticks import log_errors
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.orgs.ports import OrgStore
 from domain.usage.meters import find_month_start, find_next_month
-from domain.usage.usecases.service import UsageService
-from ports.clock import Clock
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import Tx
 
 CHARGING_JOB = "billing.charge_usage"
 CLOSING_DELAY = timedelta(days=1)
@@ -28,44 +25,38 @@ _LOG = logging.getLogger("joinery.billing")
 
 
 @dataclass(frozen=True, slots=True)
-class UsageCharges:
-    """Scheduled task that closes months, and handler of the job that creates a month's invoice."""
+class MonthCloser:
+    """Closes months in a scheduled task, and creates their invoices in jobs."""
 
-    uow: UnitOfWork
-    clock: Clock
     registry: BillingRegistry
-    usage: UsageService
     billing: BillingService
 
     async def close_months(self) -> None:
         """Close all ended months in which organisations had a plan by subscription."""
-        month = find_month_start((self.clock.now() - CLOSING_DELAY).date())
+        month = find_month_start((self.billing.clock.now() - CLOSING_DELAY).date())
         for tenant, unclosed in await self.registry.list_unclosed(month):
-            try:
-                async with self.uow.begin(tenant, _CONTEXT) as tx:
+            with log_errors(_LOG, f"month {unclosed:%Y-%m} not closed", tenant):
+                async with self.billing.uow.begin(tenant, _CONTEXT) as tx:
                     await self.close_month(tx, unclosed)
-            except Unavailable as error:
-                _LOG.warning("month not closed: %s", error, extra={"org": tenant.org})
-            except Exception:
-                _LOG.exception("month not closed", extra={"org": tenant.org, "month": unclosed.isoformat()})
 
     async def close_month(self, tx: Tx, month: date) -> UsageCharge:
         """Store the charge for a month, and queue the job that creates its invoice; return the charge.
 
-        The plan of the month that includes most determines quota and price of each meter.
+        The plan of the month that includes most determines quota and price of each meter. Without a recorded plan that
+        still exists, nothing is charged.
         """
         await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)  # concurrent calls wait for each other
         id = f"{month:%Y-%m}"
         if (closed := await tx.store(UsageCharge).get(id)) is not None:
             return closed
         account, codes = await load_account(tx), set(await tx[BillingStore].list_plans(month))
-        plans, prices = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
         end = find_next_month(month)
-        currency = account.currency or next(plan.currency for plan in plans if plan.code in codes)
         last_day = tx.now.replace(year=end.year, month=end.month, day=1, hour=0, minute=0, second=0, microsecond=0)
-        priced = price_plans(plans, prices, currency, last_day - timedelta(microseconds=1))
-        allowances = merge_allowances([plan.meters for plan in priced if plan.code in codes])
-        series = await self.usage.get_series(tx, None, month, end - timedelta(days=1))
+        priced = price_plans(*await load_prices(tx), account.currency, last_day - timedelta(microseconds=1))
+        plans = [plan for plan in priced if plan.code in codes]
+        currency = plans[0].currency if plans else account.currency or CREDIT_CURRENCY
+        allowances = merge_allowances([plan.meters for plan in plans if plan.currency == currency])
+        series = await self.billing.usage.get_series(tx, None, month, end - timedelta(days=1))
         lines = tuple(compute_charges(month, series.days, allowances))
         charge = UsageCharge(
             id=id, currency=currency, total=sum(line.amount for line in lines), lines=lines, created_at=tx.now
@@ -78,10 +69,10 @@ class UsageCharges:
     async def create_usage_invoice(self, job: ClaimedJob) -> None:
         """Create the invoice of a closed month, whose cause is the month; a repeated call creates no other one."""
         context = job.create_context("billing")
-        async with self.uow.begin_reading(job.tenant) as tx:
+        async with self.billing.uow.begin_reading(job.tenant) as tx:
             charge = await tx.store(UsageCharge).get(str(job.args["month"]))
         if charge is not None and self.billing.payments is not None:
             new = NewInvoice(f"usage-{charge.id}", charge.currency, charge.lines, is_charged=True)
             await self.billing.create_invoice(job.tenant, context, new)
-        async with self.uow.begin(job.tenant, context) as tx:
+        async with self.billing.uow.begin(job.tenant, context) as tx:
             await tx[JobStore].finish(job)

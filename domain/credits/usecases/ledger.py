@@ -6,7 +6,7 @@ and the unused rest is released at settlement, so the sum of the entries is alwa
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,11 +19,12 @@ from domain.credits.model import (
     CreditBalance,
     CreditLot,
     CreditSettings,
+    EntryKind,
 )
 from domain.credits.ports import CreditStore, CreditUpkeep
-from domain.credits.usecases.rates import TokenPrices
 from domain.events.model import Event
 from domain.events.ports import EventLog
+from domain.jobs.usecases.ticks import log_errors
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -72,20 +73,18 @@ class CreditLedger:
     Attributes:
         render_balance: Renders the balance for events.
         render_lot: Renders a lot for events.
-        prices: The configured prices of models, for their rates.
     """
 
     render_balance: RenderBalance
     render_lot: RenderLot
-    prices: TokenPrices = field(default_factory=dict)
 
-    async def add_lot(self, tx: Tx, kind: str, micros: int, reference: str, expires_at: datetime) -> None:
+    async def add_lot(self, tx: Tx, kind: EntryKind, micros: int, reference: str, expires_at: datetime) -> None:
         """Add a lot, unless the reference has one already.
 
         Args:
             tx: The transaction.
-            kind: `purchase` or `adjustment`.
-            micros: The amount.
+            kind: PURCHASE or ADJUSTMENT.
+            micros: The amount in micro-US-dollars.
             reference: ID of the purchase or adjustment.
             expires_at: When the lot expires.
         """
@@ -200,11 +199,9 @@ class CreditExpirer:
         """Process each tenant with expired reservations or lots, or lots that expire soon; errors are logged."""
         now = self.clock.now()
         for tenant in await self.upkeep.list_due(now, now + EXPIRY_NOTICE, MAX_TENANTS):
-            try:
+            with log_errors(_LOG, "credit could not be expired", tenant):
                 async with self.uow.begin(tenant, _CONTEXT) as tx:
                     await self.ledger.process_expiry(tx)
-            except Exception:
-                _LOG.exception("credit could not be expired", extra={"org": tenant.org})
 
     async def delete_reservations(self) -> None:
         """Delete ended reservations by age."""

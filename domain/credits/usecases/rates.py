@@ -11,9 +11,15 @@ from domain.kernel.errors import PriceNoticeTooShort
 from ports.clock import Clock
 
 TokenPrices: TypeAlias = Mapping[str, tuple[int, int]]
-"""Configured prices by model: millionths of a dollar per million input and output tokens."""
-PRICE_NOTICE: Final = timedelta(days=30)
-"""Time before a rise of a rate at which it must be announced."""
+"""Configured prices by model: micro-US-dollars per million input and output tokens."""
+NOTICE_PERIOD: Final = timedelta(days=30)
+"""Minimum time between the announcement of a higher price and its start."""
+
+
+def require_notice(effective_at: datetime, now: datetime) -> None:
+    """Raise PriceNoticeTooShort if a higher price is announced less than 30 days before it applies."""
+    if effective_at < now + NOTICE_PERIOD:
+        raise PriceNoticeTooShort
 
 
 def select_rates(stored: Sequence[CreditRate], prices: TokenPrices, now: datetime) -> CreditRates:
@@ -67,7 +73,7 @@ class RateService:
             for before in applying
             if before.model == model
         )
-        if is_rise and rate.effective_at < now + PRICE_NOTICE:
-            raise PriceNoticeTooShort
+        if is_rise:
+            require_notice(rate.effective_at, now)
         await self.registry.add_rate(rate)
         return rate

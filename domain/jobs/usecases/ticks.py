@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
+
+from domain.kernel.errors import DomainError
+from domain.kernel.tenancy import Tenant
 
 JITTER = 0.1
 """Fraction by which intervals vary randomly, so that deployments do not run tasks at the same time."""
@@ -25,6 +28,17 @@ Leadership = Callable[[], AbstractAsyncContextManager[LeaderTask]]
 Entering waits until no other process leads; leaving ends the leadership. The context's value is a
 coroutine function that waits until the leadership is lost, and then raises.
 """
+
+
+@contextmanager
+def log_errors(log: logging.Logger, message: str, tenant: Tenant) -> Iterator[None]:
+    """Log an error instead of raising it, so that a task continues with the next tenant."""
+    try:
+        yield
+    except DomainError as error:
+        log.warning("%s: %s", message, error, extra={"org": tenant.org})
+    except Exception:
+        log.exception(message, extra={"org": tenant.org})
 
 
 @dataclass(frozen=True, slots=True)

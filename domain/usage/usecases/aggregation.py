@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.kernel.errors import Unavailable
+from domain.jobs.usecases.ticks import log_errors
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.ports import OrgStore
 from domain.usage.meters import DELIVERIES, METERS, Threshold, find_month_start, find_reached_thresholds
@@ -50,13 +50,9 @@ class UsageAggregator:
 
     async def _run_step(self, tenant: Tenant, step: Callable[[Tx], Awaitable[None]]) -> None:
         """Run `step` in a transaction of the tenant; errors are logged, not raised."""
-        try:
+        with log_errors(_LOG, "usage could not be aggregated", tenant):
             async with self.uow.begin(tenant, _CONTEXT) as tx:
                 await step(tx)
-        except Unavailable as error:
-            _LOG.warning("usage could not be aggregated: %s", error, extra={"org": tenant.org})
-        except Exception:
-            _LOG.exception("usage could not be aggregated", extra={"org": tenant.org})
 
     async def _aggregate(self, tx: Tx) -> None:
         await tx[UsageMeters].aggregate()

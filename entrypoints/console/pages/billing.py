@@ -62,7 +62,9 @@ async def _list_priced_plans(
     async with page.open_read_transaction() as tx:
         plans, prices, now = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices(), tx.now
     current = [one for one in prices if one.effective_at is None or one.effective_at <= now]
-    currencies = sorted({one.currency for one in (*plans, *current) if one.monthly})
+    currencies = sorted(
+        {plan.currency for plan in plans if plan.monthly} | {price.currency for price in current if price.monthly}
+    )
     if currency not in currencies:
         return currencies, account["plans"]
     sold = {

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from domain.billing.model import MAX_CREDITS, MIN_CREDITS
-from domain.credits.model import CreditDay
+from domain.credits.model import MAX_PURCHASE, MIN_PURCHASE, CreditDay
 from domain.credits.ports import CreditStore
 from domain.kernel.errors import PermissionDenied
 from domain.orgs.model import OWNER
@@ -66,8 +65,8 @@ async def show_credit(page: PageContext) -> Response:
         is_sold=(await page.api.get("/v1/billing"))["enabled"],
         is_owner=page.principal.role == OWNER,
         form=form,
-        min_credits=MIN_CREDITS,
-        max_credits=MAX_CREDITS,
+        min_credits=MIN_PURCHASE,
+        max_credits=MAX_PURCHASE,
     )
 
 
@@ -148,7 +147,7 @@ async def buy_credit(page: PageContext) -> Response:
             raise
         page.refused = refused
     return page.render(
-        "billing/buy.html", preview=preview, number=text, min_credits=MIN_CREDITS, max_credits=MAX_CREDITS
+        "billing/buy.html", preview=preview, number=text, min_credits=MIN_PURCHASE, max_credits=MAX_PURCHASE
     )
 
 

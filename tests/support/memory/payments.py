@@ -1,4 +1,4 @@
-"""Payments in memory with a virtual clock, for tests and for trying out billing without a payment provider."""
+"""Payments in memory with a virtual clock."""
 
 from calendar import monthrange
 from dataclasses import dataclass, field, replace
@@ -7,9 +7,9 @@ from itertools import count
 from typing import Final
 
 from domain.billing.model import (
+    BillingDetails,
     Card,
     ChangePreview,
-    Details,
     Invoice,
     InvoiceLine,
     InvoiceStatus,
@@ -56,7 +56,7 @@ class _Customer:
         attempts: The times at which the card is charged next, by invoice of a renewal.
     """
 
-    details: Details
+    details: BillingDetails
     currency: str | None = None
     card: Card | None = None
     declines: bool = False
@@ -108,10 +108,10 @@ class MemoryPayments(Payments):
     async def create_customer(self, org: str, name: str, key: str) -> str:
         if key not in self._results:
             self._results[key] = self._create_id("cus")
-            self.customers[self._results[key]] = _Customer(Details(name))
+            self.customers[self._results[key]] = _Customer(BillingDetails(name))
         return self._results[key]
 
-    async def save_details(self, customer: str, details: Details) -> None:
+    async def save_details(self, customer: str, details: BillingDetails) -> None:
         self.customers[customer].details = details
 
     async def fetch_account(self, customer: str, *, all_invoices: bool = False) -> ProviderAccount:
@@ -131,7 +131,7 @@ class MemoryPayments(Payments):
     async def find_payment_secret(self, invoice: str) -> str | None:
         return f"{invoice}_secret" if self._get_invoice(invoice).status is InvoiceStatus.OPEN else None
 
-    async def preview_subscription(self, customer: str, plan: PricedPlan, now: datetime) -> ChangePreview:
+    async def preview_subscription(self, customer: str, plan: PricedPlan) -> ChangePreview:
         period = Period(self.now, add_months(self.now, 1))
         lines = [InvoiceLine(plan.name, plan.monthly, period)]
         return ChangePreview(plan.code, plan.currency, lines, plan.monthly, plan.monthly, period.end, self.now)
@@ -227,7 +227,7 @@ class MemoryPayments(Payments):
         self._use_currency(state, new.currency)
         existing = next((one for one in state.invoices if one.cause == new.cause), None)
         if existing is not None:
-            return existing.reference
+            return existing.provider_id
         invoice = self._add_invoice(state, list(new.lines), cause=new.cause)
         if new.is_charged:
             self._charge(state, invoice)
@@ -254,8 +254,8 @@ class MemoryPayments(Payments):
             self._results[key] = invoice
             self._change_invoice(invoice, refunded=found.refunded + amount)
 
-    def parse_event(self, body: bytes, signature: str, now: datetime) -> ProviderEvent:
-        return ProviderEvent(signature, "customer.updated", body.decode())
+    def parse_event(self, body: bytes, signature: str) -> ProviderEvent:
+        return ProviderEvent(signature, body.decode())
 
     def _create_id(self, prefix: str) -> str:
         return f"{prefix}_{next(self._numbers)}"
@@ -268,18 +268,20 @@ class MemoryPayments(Payments):
     def _find_subscriber(self, subscription: PlanSubscription) -> _Customer:
         return next(
             (one for one in self.customers.values() if one.subscription and one.subscription.id == subscription.id),
-            _Customer(Details()),
+            _Customer(BillingDetails()),
         )
 
     def _find_owner(self, invoice: str) -> _Customer:
-        return next(one for one in self.customers.values() if any(known.reference == invoice for known in one.invoices))
+        return next(
+            one for one in self.customers.values() if any(known.provider_id == invoice for known in one.invoices)
+        )
 
     def _get_invoice(self, invoice: str) -> Invoice:
-        return next(one for one in self._find_owner(invoice).invoices if one.reference == invoice)
+        return next(one for one in self._find_owner(invoice).invoices if one.provider_id == invoice)
 
     def _change_invoice(self, invoice: str, **changes: object) -> None:
         invoices = self._find_owner(invoice).invoices
-        position = next(number for number, one in enumerate(invoices) if one.reference == invoice)
+        position = next(number for number, one in enumerate(invoices) if one.provider_id == invoice)
         invoices[position] = replace(invoices[position], **changes)  # type: ignore[arg-type]
 
     def _add_invoice(self, state: _Customer, lines: list[InvoiceLine], cause: str | None = None) -> str:
@@ -287,12 +289,12 @@ class MemoryPayments(Payments):
         total = sum(line.amount for line in lines)
         used = min(state.balance, total) if total > 0 else total
         state.balance -= used
-        reference = self._create_id("in")
+        provider_id = self._create_id("in")
         state.invoices.append(
             Invoice(
                 id="",
-                reference=reference,
-                number=reference.upper(),
+                provider_id=provider_id,
+                number=provider_id.upper(),
                 status=InvoiceStatus.OPEN,
                 currency=state.currency or "",
                 total=total,
@@ -304,8 +306,8 @@ class MemoryPayments(Payments):
             )
         )
         if total - used == 0:
-            self._settle(state, reference)
-        return reference
+            self._settle(state, provider_id)
+        return provider_id
 
     def _invoice_period(self, state: _Customer) -> str:
         subscription = state.subscription
