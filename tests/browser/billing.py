@@ -21,6 +21,7 @@ from entrypoints.operators_page import OperatorsPage
 from tests.browser.service import LiveService, run_service
 from tests.http.application import ApplicationHarness
 from tests.support import builders
+from tests.support.memory.limits import UnlimitedRates
 from tests.support.memory.payments import MemoryPayments
 
 BILLING = "/console/billing"
@@ -198,6 +199,9 @@ def run_billing() -> Iterator[LiveService]:
         return {"states": states}
 
     with run_service(
-        prepare, lambda application, port: OperatorsPage(application.dependencies, port), payments=payments
+        prepare,
+        lambda application, port: OperatorsPage(application.dependencies, port),
+        payments=payments,
+        limits=UnlimitedRates(),
     ) as made:
         yield made
