@@ -73,15 +73,25 @@ class BillingStates:
         plans = {plan.code: plan for plan in _build_plans()}
         for plan in plans.values():
             self.application.database.save_plan(plan)
-        for standard in (
-            PlanPrice("standard", "eur", 8_900, {"sources": 800}, datetime(2026, 1, 1, tzinfo=UTC)),
-            PlanPrice("high", "eur", 26_900, {}, datetime(2026, 1, 1, tzinfo=UTC)),
-            PlanPrice("free", "eur", 0, {}, datetime(2026, 1, 1, tzinfo=UTC)),
+        sold = datetime(2026, 1, 1, tzinfo=UTC)
+        for price in (
+            PlanPrice("standard", "eur", 8_900, {"sources": 800}, sold),
+            PlanPrice("high", "eur", 26_900, {}, sold),
             PlanPrice("high", "usd", 31_900, {"sources": 900}, self.now + timedelta(days=45)),
         ):
-            await self.application.dependencies[PriceRegistry].add_price(standard)
+            await self.application.dependencies[PriceRegistry].add_price(price)
         for state in (*STATES, *FLOWS):
             await self.application.create_organisation(state, plans["free"])
+        await self._create_subscriptions()
+        self._add_links_and_discount()
+        await self.store_card("scriptless")
+        for state in (*STATES, *FLOWS):
+            await self.accounts.synchronise(self.find_tenant(state), builders.CALL)
+            self.cookies[state] = await self.sign_in(state)
+        self.cookies["viewer"] = await self.sign_in("active", "viewer")
+        self.cookies["editor"] = await self.sign_in("credit", "editor")
+
+    async def _create_subscriptions(self) -> None:
         self.move_to(self.now - timedelta(days=33))
         await self.subscribe("past_due", "high")
         await self.store_card("past_due", declines=True)
@@ -102,6 +112,9 @@ class BillingStates:
             self.find_tenant("incomplete"), builders.CALL, SubscriptionRequest("standard"), "incomplete"
         )
         await self.buy("first_credit", 1_000)
+
+    def _add_links_and_discount(self) -> None:
+        """Add to the provider's state what payments in memory do not have."""
         for customer in self.payments.customers.values():
             customer.invoices = [
                 replace(
@@ -113,12 +126,6 @@ class BillingStates:
                 customer.subscription = replace(
                     customer.subscription, discount=Discount("Launch offer", 20.0, None, self.now + timedelta(days=90))
                 )
-        await self.store_card("scriptless")
-        for state in (*STATES, *FLOWS):
-            await self.accounts.synchronise(self.find_tenant(state), builders.CALL)
-            self.cookies[state] = await self.sign_in(state)
-        self.cookies["viewer"] = await self.sign_in("active", "viewer")
-        self.cookies["editor"] = await self.sign_in("credit", "editor")
 
     async def sign_in(self, state: str, role: str = "owner") -> str:
         """Return the session cookie of a new member."""
@@ -167,15 +174,10 @@ class BillingStates:
                     updated_at=tx.now,
                 )
             )
-        for days, used in (
-            (22, 3_210_000),
-            (18, 4_000_000),
-            (17, 120_000),
-            (12, 5_400_000),
-            (9, 3_333_333),
-            (4, 4_800_000),
-            (1, 900_000),
-        ):
+        uses = (
+            (22, 3_210_000), (18, 4_000_000), (17, 120_000), (12, 5_400_000), (9, 3_333_333), (4, 4_800_000), (1, 900_000),
+        )  # fmt: skip
+        for days, used in uses:
             self.move_to(self.now - timedelta(days=days))
             async with self.application.uow.begin(tenant, builders.CALL) as tx:
                 use = new_id("use")
