@@ -117,6 +117,11 @@ class StripePayments(Payments):
             )
             return str(created.id)
 
+    async def delete_customer(self, customer: str) -> None:
+        async with _translate_errors():
+            if not (await self._api.customers.retrieve_async(customer)).to_dict().get("deleted"):
+                await self._api.customers.delete_async(customer)
+
     async def save_details(self, customer: str, details: BillingDetails) -> None:
         address = details.address
         async with _translate_errors():

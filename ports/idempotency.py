@@ -25,7 +25,7 @@ class IdempotencyStore(Protocol):
         ...
 
     async def store(self, key: str, response: StoredResponse) -> None:
-        """Store the response for the key, for 24 hours."""
+        """Store the response for the key, for 24 hours, instead of one that is stored."""
         ...
 
     async def replace_body(self, key: str, body: bytes) -> None:

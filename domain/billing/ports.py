@@ -67,6 +67,10 @@ class Payments(Protocol):
         """Create a customer for the organisation; return the customer's ID."""
         ...
 
+    async def delete_customer(self, customer: str) -> None:
+        """Delete the customer with the card, and cancel the subscription immediately; invoices remain."""
+        ...
+
     async def save_details(self, customer: str, details: BillingDetails) -> None:
         """Replace name, email address, address and tax ID. Raises Unprocessable if the provider refuses a value."""
         ...

@@ -14,9 +14,11 @@ from adapters.postgres.erasure import PostgresErasure
 from adapters.postgres.nodes.pool import Pool
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
+from domain.billing.usecases.accounts import BillingService
 from domain.catalogue.ports import CatalogueStore
 from domain.exports.model import MANIFEST, PRODUCTS
 from domain.jobs.ports import JobStore
+from domain.kernel.errors import DomainError
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Tenant
 from domain.matching.index import create_matching_job
@@ -171,9 +173,16 @@ async def delete(*, confirm: str | None = None, options: OrganisationOptions) ->
             )
         if not options.json:
             print(f"Deleting {organisation.name}: revoking its keys, then deleting its data …", file=sys.stderr)
-        eraser = OrganisationEraser(PostgresErasure(dependencies[Pool]), dependencies[ObjectStore], OBJECT_PREFIXES)
+        erasure = PostgresErasure(dependencies[Pool])
+        eraser = OrganisationEraser(erasure, dependencies[ObjectStore], OBJECT_PREFIXES)
         try:
+            await erasure.revoke_access(organisation.id)
+            await dependencies[BillingService].delete_customer(Tenant(organisation.id, True))
             erased = await eraser.erase(organisation)
+        except DomainError as error:
+            raise CommandError(
+                f"The customer was not deleted at the payment provider, so that the subscription may continue: {error}"
+            ) from error
         except ErasureIncomplete:
             raise CommandError(
                 "Some processes are still writing data of the organisation. Its credentials are revoked. Run the command "

@@ -353,8 +353,11 @@ class OperationExecutor:
             response = self._build_stored_error(state, error)
         if key is not None:
             async with self._uow.begin(state.caller.tenant, context) as tx:
-                if (replay := await self._find_replay(state, operation, tx, key)) is not None:
+                replay = await self._find_replay(state, operation, tx, key)
+                if replay is not None and (replay.status < 400 or response.status >= 400):
                     return replay
+                state.error_code = None if response.status < 400 else state.error_code
+                # a concurrent request with this key may have failed because this one was in progress
                 await self._store_response(state, operation, tx, key, response)
         return response
 

@@ -295,8 +295,7 @@ async def test_deleted_customer_has_no_plan_and_can_subscribe_again(
     await billing.store_card()
     await billing.subscribe("standard")
     customer = (await billing.read()).customer or ""
-    server = billing.provider.server
-    server.state.objects["customer"][customer] = {"id": customer, "object": "customer", "deleted": True}
+    billing.provider.client.customers.delete(customer)
     with monkeypatch.context() as patch:
         patch.setattr(StripePayments, "_fetch_account", refuse)
         with pytest.raises(Unavailable):
@@ -305,6 +304,19 @@ async def test_deleted_customer_has_no_plan_and_can_subscribe_again(
     await billing.store_card()
     await billing.subscribe("standard")
     assert await billing.get_plan() == ("standard", True)
+
+
+async def test_customer_of_deleted_organisation_is_not_charged(billing: StripeBilling) -> None:
+    await billing.service.delete_customer(billing.tenant)  # nothing happens without a customer
+    await billing.store_card()
+    await billing.subscribe("standard")
+    for _ in range(2):  # a repeated deletion has no further effect
+        await billing.service.delete_customer(billing.tenant)
+    await billing.advance(timedelta(days=70))
+    state = billing.provider.server.state
+    assert [one["status"] for one in state.select("subscription")] == ["canceled"]
+    assert len(state.select("charge", paid=True)) == 1
+    assert await billing.get_plan() == ("free", False)
 
 
 async def test_error_of_one_organisation_does_not_stop_automatic_purchases(

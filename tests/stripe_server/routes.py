@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.stripe_server.errors import ApiError, InvalidParameters
+from tests.stripe_server.invoices import ENDED
 from tests.stripe_server.periods import DAY
 from tests.stripe_server.store import Document, empty_to_none, merge_metadata
 from tests.stripe_server.subscriptions import Subscriptions
@@ -109,6 +110,16 @@ def update_customer(store: Subscriptions, parameters: Document, id: str) -> Docu
         customer |= _read_customer(store, parameters)
         merge_metadata(customer, parameters.get("metadata"))
     return customer
+
+
+@route("DELETE", "/v1/customers/{customer}")
+def delete_customer(store: Subscriptions, parameters: Document, customer: str) -> Document:
+    store.emit("customer.deleted", store.get("customer", customer))
+    for subscription in store.select("subscription", customer=customer):
+        if subscription["status"] not in ENDED:
+            store.end_subscription(subscription, "cancellation_requested")
+    store.objects["customer"][customer] = {"id": customer, "object": "customer", "deleted": True}
+    return store.objects["customer"][customer]
 
 
 @route("POST", "/v1/customers/{customer}/tax_ids")

@@ -90,7 +90,7 @@ class Store:
             for each in document:
                 self.expand(each, path)
             return
-        if document is None:
+        if document is None or (isinstance(document, dict) and document.get("deleted")):
             return
         include = self.included.get((document.get("object", ""), name))
         if include is not None and name not in document:

@@ -12,6 +12,9 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND created_at
 -- save_response --
 INSERT INTO idempotency_keys (org, livemode, key, fingerprint, status, headers, body, created_at)
 VALUES (%(org)s, %(livemode)s, %(key)s, %(fingerprint)s, %(status)s, %(headers)s, %(body)s, %(now)s)
+ON CONFLICT (org, livemode, key) DO UPDATE
+SET fingerprint = excluded.fingerprint, status = excluded.status, headers = excluded.headers, body = excluded.body,
+    created_at = excluded.created_at
 
 -- replace_body --
 UPDATE idempotency_keys SET body = %(body)s WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s

@@ -297,6 +297,16 @@ class BillingService:
         async with self.uow.begin(tenant, context) as tx:
             return await self._store_state(tx, state, account.reads, all_invoices, ended_lease)
 
+    async def delete_customer(self, tenant: Tenant) -> None:
+        """Delete the organisation's customer at the provider, which ends the subscription.
+
+        Raises FeatureUnavailable if there is a customer, but no provider is configured.
+        """
+        async with self.uow.begin_reading(tenant) as tx:
+            account = await load_account(tx)
+        if account.customer is not None:
+            await self.require_payments(tenant).delete_customer(account.customer)
+
     async def end_grace(self, tenant: Tenant, context: AuditContext) -> None:
         """Withdraw the plan of a subscription whose grace period has ended, without a request to the provider."""
         async with self.uow.begin(tenant, context) as tx:

@@ -111,6 +111,9 @@ class MemoryPayments(Payments):
             self.customers[self._results[key]] = _Customer(BillingDetails(name))
         return self._results[key]
 
+    async def delete_customer(self, customer: str) -> None:
+        self.customers.pop(customer, None)
+
     async def save_details(self, customer: str, details: BillingDetails) -> None:
         self.customers[customer].details = details
 
