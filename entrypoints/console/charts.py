@@ -38,7 +38,12 @@ ChartValues = Mapping[str, Any]
 
 
 def build_chart(
-    series: Mapping[str, SeriesPoints], start: datetime, end: datetime, *, has_integer_labels: bool = False
+    series: Mapping[str, SeriesPoints],
+    start: datetime,
+    end: datetime,
+    *,
+    has_integer_labels: bool = False,
+    includes_zero: bool = False,
 ) -> ChartValues | None:
     """Build a chart of step lines, one for each series; return None if the series contain no values.
 
@@ -47,6 +52,7 @@ def build_chart(
         start: Start of the chart.
         end: End of the chart.
         has_integer_labels: Whether all labels of the value axis are integers.
+        includes_zero: Whether the value axis includes zero.
 
     Returns:
         The chart's size, its `lines`, and the labels of its axes. `rows` are the labels of the value axis and `columns` those
@@ -56,6 +62,8 @@ def build_chart(
     if not values or end <= start:
         return None
     low, high = min(values), max(values)
+    if includes_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         low, high = low * 0.9, high * 1.1 or 1.0
     step = _choose_round_step((high - low) / 4)

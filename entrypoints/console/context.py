@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from adapters.s3.address import parse_bucket_address
-from domain.access.model import Principal
+from domain.access.model import ROLES, Principal
 from domain.kernel.errors import DomainError, PermissionDenied, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -24,7 +24,7 @@ from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import ClientInfo, SessionService
 from domain.runs.usecases.snapshot_views import ExcerptReader, ItemRowFinder
 from domain.secrets.keys import ActiveKeys
-from entrypoints.console.rendering import render_template
+from entrypoints.console.rendering import find_label, format_alternatives, render_template
 from entrypoints.console.request import MAX_FORM_BYTES, ConsoleRequest, FormData, FormFile, parse_query
 from entrypoints.console.security import (
     CSRF_FIELD,
@@ -431,8 +431,10 @@ class PageContext:
         if not self.may(scope):
             raise PermissionDenied(
                 gettext(
-                    "Your role doesn't include the scope %(scope)s. Ask an owner or admin to change your role.",
-                    scope=scope,
+                    "Only members with the role %(roles)s can do this. Ask an owner or admin to change your role.",
+                    roles=format_alternatives(
+                        find_label(role, "role_names") for role, scopes in ROLES.items() if scope in scopes
+                    ),
                 )
             )
 
@@ -500,14 +502,21 @@ class PageContext:
     def menu(self) -> list[tuple[str, bool, list[tuple[str, str, bool]]]]:
         """The menu as tuples: title of a section (not translated), whether the section is current, and its entries.
 
-        An entry is a tuple: title of a page, its path, and whether the page is current.
+        An entry is a tuple: title of a page, its path, and whether the page, or a page below it without an entry, is current.
         """
         items_by_section: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
         for page in self.console.pages:
             if page.section and page.title and self.may(page.scope) and self.has_page(page):
-                items_by_section[page.section].append((gettext(page.title), page.path_pattern, page is self.page))
+                items_by_section[page.section].append((gettext(page.title), page.path_pattern, self._is_current(page)))
         current_section = self.page and self.page.section
         return [(section, section == current_section, items) for section, items in items_by_section.items() if items]
+
+    def _is_current(self, entry: ConsolePage) -> bool:
+        """Return whether the requested page is the entry, or has no entry and is below its path."""
+        current = self.page
+        if current is None or current.title or current.section != entry.section:
+            return current is entry
+        return current.path_pattern.startswith(f"{entry.path_pattern}/")
 
     def to_refused(self, error: OperationRefused | DomainError) -> OperationRefused:
         """Convert an error to OperationRefused, with the status and texts that the API would return."""

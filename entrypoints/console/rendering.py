@@ -179,6 +179,11 @@ def format_micros(value: int | None) -> str:
     return format_currency(Decimal(value).scaleb(-6), "USD", pattern, get_current_locale(), currency_digits=False)
 
 
+def format_balance(value: int) -> str:
+    """Format an amount in millionths of a US dollar, rounded down to cents; less than a cent with all decimal places."""
+    return format_micros(value if abs(value) < 10_000 else value // 10_000 * 10_000)
+
+
 def format_dollars(micros: int | None) -> str:
     """Format millionths of a US dollar as the value of a form field: `5.00`; empty for None."""
     return "" if micros is None else f"{Decimal(micros).scaleb(-6):.2f}"
@@ -287,6 +292,11 @@ def format_names(items: Iterable[Any]) -> Markup:
     return Markup(format_list([str(escape(item)) for item in items], locale=get_current_locale()))  # noqa: S704  # escaped
 
 
+def format_alternatives(items: Iterable[str]) -> str:
+    """Join texts in the current language, such as `Maple, Oak, or Pine`."""
+    return format_list([*items], "or", get_current_locale())
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "relative_time": format_relative_time,
     "exact_time": format_exact_time,
@@ -295,6 +305,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "number": format_number,
     "money": format_money,
     "micros": format_micros,
+    "balance": format_balance,
     "size": format_byte_count,
     "duration": format_duration,
     "words": format_words,

@@ -48,8 +48,8 @@ SECURITY_HEADERS: Final[HeaderList] = [
 ]
 """Security headers of every response."""
 STRIPE_ORIGINS: Final[dict[str, tuple[str, ...]]] = {
-    "script_origins": ("https://js.stripe.com",),
-    "frame_origins": ("https://js.stripe.com", "https://hooks.stripe.com"),
+    "script_origins": ("https://js.stripe.com", "https://*.js.stripe.com"),
+    "frame_origins": ("https://js.stripe.com", "https://*.js.stripe.com", "https://hooks.stripe.com"),
     "connect_origins": ("https://api.stripe.com",),
 }
 """Arguments of `build_content_policy` for the form in which a card is entered (docs.stripe.com/security/guide)."""

@@ -9,6 +9,7 @@ from adapters.files.workspaces import FileWorkspaces
 from tests.browser.service import run_service
 from tests.http.application import ApplicationHarness
 from tests.support.console_seed import SeededOrganisation, seed_console
+from tests.support.memory.limits import UnlimitedRates
 from tests.support.readers import create_in_process_readers
 from tests.support.services import ExternalFakes
 
@@ -44,6 +45,7 @@ def run_console() -> Iterator[LiveConsole]:
     given: dict[str, Any] = {
         "connectors": outside.connectors,
         "objects": outside.objects,
+        "limits": UnlimitedRates(),  # the clock stands still, so buckets are not refilled
         "feed_readers": create_in_process_readers(outside.connectors),
     }
     with run_service(_prepare, workspaces=FileWorkspaces(), **given) as made:

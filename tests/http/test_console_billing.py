@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 
-from domain.billing.model import BillingAccount, Card
+from domain.billing.model import BillingAccount, Card, PlanPrice
+from domain.billing.ports import PriceRegistry
 from domain.billing.usecases.accounts import BillingService, load_account
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -24,7 +25,6 @@ from tests.support.memory.payments import MemoryPayments
 pytestmark = pytest.mark.asyncio
 BILLING = "/console/billing"
 CARD = Card("visa", "4242", 12, 2040)
-STRIPE = "https://js.stripe.com"
 _LARGE = Plan("large", "Large", "high", "usd", 29_900, frozenset(), {"sources": MeterAllowance(100, 10, 900)})
 _FREE = Plan("free", "Free", "standard", "usd", 0, frozenset(), {"sources": MeterAllowance(0, 1, 0)})
 
@@ -80,7 +80,11 @@ async def test_a_subscription_without_a_card_continues_with_the_payment(console:
     payment = await owner.submit(preview, place)
     assert payment.status == 200 and 'data-kind="payment"' in payment.text and "_secret" in payment.text
     policy = payment.header("content-security-policy") or ""
-    assert f"script-src 'self' {STRIPE};" in policy and f"frame-src https://hooks.stripe.com {STRIPE};" in policy
+    scripts, frames = (
+        "https://*.js.stripe.com https://js.stripe.com",
+        "https://*.js.stripe.com https://hooks.stripe.com https://js.stripe.com",
+    )
+    assert f"script-src 'self' {scripts};" in policy and f"frame-src {frames};" in policy
     assert "connect-src 'self' https://api.stripe.com;" in policy and "unsafe" not in policy
     check_markup(payment.text)
     shown = await owner.get(BILLING)
@@ -94,6 +98,33 @@ async def test_a_subscription_without_a_card_continues_with_the_payment(console:
     await console.synchronise()
     shown = await owner.get(f"{BILLING}?confirmed=1")
     assert "Active" in shown.text and "Renews" in shown.text and "Refresh" not in shown.text
+
+
+async def test_the_currency_is_chosen_until_the_first_payment(console: Console) -> None:
+    owner, now = console.owner, console.application.clock.now()
+    assert 'name="currency"' not in (await owner.get(BILLING)).text
+    registry = console.application.dependencies[PriceRegistry]
+    for price in (
+        PlanPrice("large", "eur", 26_900, {"sources": 800}, now),
+        PlanPrice("large", "eur", 28_900, {"sources": 800}, now + timedelta(days=45)),
+        PlanPrice("large", "gbp", 22_900, {}, now + timedelta(days=45)),
+    ):
+        await registry.add_price(price)
+    shown = await owner.get(BILLING)
+    assert 'value="eur" aria-pressed="false"' in shown.text and 'value="usd" aria-pressed="true"' in shown.text
+    assert 'value="gbp"' not in shown.text and "$299.00" in shown.text
+    shown, place = await owner.get(f"{BILLING}?currency=eur"), f"{BILLING}/plans/large?currency=eur"
+    assert "€269.00" in shown.text and "€289.00 from" in shown.text and "then €8.00 per 10" in shown.text
+    assert f'href="{place}"' in shown.text and "plans/standard" not in shown.text and "$" not in shown.text
+    assert (await owner.get(f"{BILLING}/plans/standard?currency=eur")).status == 404
+    check_markup(shown.text)
+    preview = await owner.get(place)
+    assert "€269.00" in preview.text
+    await owner.submit(preview, f"{BILLING}/plans/large", currency=preview.field("currency"))
+    account = await console.read_account()
+    assert account.subscription is not None and account.subscription.currency == "eur"
+    shown = await owner.get(f"{BILLING}?currency=usd")
+    assert 'name="currency"' not in shown.text and "€269.00" in shown.text and "$299.00" not in shown.text
 
 
 async def test_a_form_that_is_submitted_twice_subscribes_once(console: Console) -> None:
@@ -246,8 +277,11 @@ async def test_the_end_of_credit_is_forecast_by_the_average_use(console: Console
         assert await ledger.reserve(tx, use, 6_000_000)
         await ledger.settle(tx, use, 5_000_000)
     shown = await (await application.open_browser()).get(place)
-    until = application.clock.now() + timedelta(days=14)
-    assert f"credit lasts until {until:%b} {until.day}, {until.year}" in shown.text
+    until = application.clock.now() + timedelta(days=4)
+    assert (
+        "average use of the last 4 days" in shown.text
+        and f"credit lasts until {until:%b} {until.day}, {until.year}" in shown.text
+    )
     assert "-$6.00" in shown.text and "$5.00" in shown.text and "Show table" in shown.text
 
 
@@ -264,7 +298,8 @@ async def test_members_see_what_their_role_permits(console: Console) -> None:
         main = shown.text.partition("<main")[2]
         assert shown.status == 200 and 'method="post"' not in main and "/buy" not in main, path
         assert f'href="{BILLING}/plans' not in main and f'href="{BILLING}/cancel' not in main
-        assert (await viewer.get(BILLING + path)).status == 403
+        refused = await viewer.get(BILLING + path)
+        assert refused.status == 403 and "the role Owner, Admin, Developer, Editor, or Billing" in refused.text
         assert (await biller.get(BILLING + path)).status == 200
     assert BILLING not in (await viewer.get("/console/organisation/usage")).text
     page = await editor.get("/console")

@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import list_query_parameters
-from ports.limits import RateLimitBucket, RateLimits, TakeResult
+from ports.limits import RateLimits
+from tests.support.memory.limits import UnlimitedRates
 from tests.tenancy.application import (
     OPERATIONS,
     ServedApplication,
@@ -30,13 +31,6 @@ HOSTILE = (
     "%00", "a%00b", "%ff", "%ed%a0%80", "%c0%80", "%f4%90%80%80", "%", "%zz", "%u0000", "+", "%20", "x" * 2000, "é".encode().hex(),
     "%c3%a9", "%e2%80%ae", "%5c%75%30%30%30%30", "%5c", "%27%22%3b--", "%25", "null", "[]", "%7b%7d", "0", "-1", "1" * 400,
 )  # fmt: skip
-
-
-class UnlimitedRates:
-    """Rate limits that always allow."""
-
-    async def take_token(self, limit: RateLimitBucket) -> TakeResult:
-        return TakeResult(True, 1, 0.0, 0.0)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

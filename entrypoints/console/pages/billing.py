@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.billing.model import TaxIdType
-from domain.billing.ports import Payments
+from domain.billing.ports import BillingStore, Payments
+from domain.billing.prices import price_plans
 from domain.kernel.errors import NotFound
+from domain.kernel.json_values import to_json_value
+from domain.orgs.ports import OrgStore
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.translation import N_, get_current_locale, gettext
 from entrypoints.http.exchange import Response
@@ -22,18 +25,55 @@ pages = Pages(BASE_PATH, section="Organisation", scope="billing:read")
 
 @pages.register_get(title=N_("Billing"))
 async def show_plan(page: PageContext) -> Response:
-    """Show the plan, the state of the subscription, and the comparison of the plans with what the organisation uses."""
+    """Show the plan, the state of the subscription, and the comparison of the plans with what the organisation uses.
+
+    Until the first payment determines the currency, the query parameter `currency` selects the currency of the prices.
+    """
     account, usage = await page.api.get("/v1/billing"), await page.api.get("/v1/usage")
     details = {plan["code"]: plan for plan in (await page.api.get("/v1/plans"))["data"]}
-    plans = [{**details[plan["code"]], **plan} for plan in account["plans"] if plan["code"] in details]
+    currencies, priced = await _list_priced_plans(page, account, page.query.get("currency"))
+    plans = [{**details[plan["code"]], **plan} for plan in priced if plan["code"] in details]
     return page.render(
         "billing/plan.html",
         account=account,
         plans=plans,
+        currencies=currencies,
         names={code: plan["name"] for code, plan in details.items()},
         excesses={plan["code"]: _find_excesses(usage["meters"], plan["meters"]) for plan in plans},
         has_payments=page.dependencies.find_optional(Payments) is not None,
     )
+
+
+async def _list_priced_plans(
+    page: PageContext, account: Mapping[str, Any], currency: str | None
+) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+    """Return the currencies that the organisation can choose, and the plans with their prices.
+
+    Args:
+        page: The context of the request.
+        account: The billing account, as in the API.
+        currency: The currency of the prices; None, or one in which nothing is sold, for each plan's own.
+
+    Returns:
+        The currencies; none if the account has a currency. The plans that are sold in the currency or free of charge, as in the API.
+    """
+    if "currency" in account:
+        return [], account["plans"]
+    async with page.open_read_transaction() as tx:
+        plans, prices, now = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices(), tx.now
+    current = [one for one in prices if one.effective_at is None or one.effective_at <= now]
+    currencies = sorted(
+        {plan.currency for plan in plans if plan.monthly} | {price.currency for price in current if price.monthly}
+    )
+    if currency not in currencies:
+        return currencies, account["plans"]
+    sold = {
+        one.code: {**to_json_value(one), "announced": to_json_value(one.next_price)}
+        for one in price_plans(plans, prices, currency, now)
+    }
+    return currencies, [
+        sold.get(plan["code"], plan) for plan in account["plans"] if plan["code"] in sold or not plan["monthly"]
+    ]
 
 
 def _find_excesses(used: Sequence[Mapping[str, Any]], included: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -51,8 +91,11 @@ async def change_plan(page: PageContext) -> Response:
 
     A new subscription without a card continues with the payment.
     """
-    body, account = {"plan": page.path_parameters["plan"]}, await page.api.get("/v1/billing")
-    if body["plan"] not in {plan["code"] for plan in account["plans"]}:
+    code, account = page.path_parameters["plan"], await page.api.get("/v1/billing")
+    body = {"plan": code, **(page.form if page.is_post else page.query).select("currency")}
+    plans = (await _list_priced_plans(page, account, body.get("currency")))[1]
+    plan = next((plan for plan in plans if plan["code"] == code), None)
+    if plan is None:
         raise NotFound(gettext("There is no such plan."))
     if page.must_process:
         changed = await page.api.post("/v1/billing/subscription", body | page.form.select("promotion_code"))
@@ -64,7 +107,7 @@ async def change_plan(page: PageContext) -> Response:
             BASE_PATH, gettext("Change of plan scheduled") if is_scheduled else gettext("Plan changed")
         )
     preview = await page.api.post("/v1/billing/preview", body)
-    return page.render("billing/preview.html", preview=preview, account=account)
+    return page.render("billing/preview.html", preview=preview, account=account, plan=plan)
 
 
 @pages.register_form("/cancel", scope=WRITE_SCOPE)
@@ -139,12 +182,20 @@ def list_countries() -> list[tuple[str, str]]:
 async def confirm_card(page: PageContext) -> Response:
     """Show the form in which a card is stored, or the first payment of a subscription is made."""
     confirmation = await page.api.post("/v1/billing/card")
-    target = BASE_PATH if confirmation["kind"] == "payment" else CARD_PATH
-    return render_card_form(page, confirmation, target)
+    if confirmation["kind"] == "setup":
+        return render_card_form(page, confirmation, CARD_PATH)
+    invoices = (await page.api.get("/v1/billing/invoices", limit=10))["data"]
+    invoice = next((invoice for invoice in invoices if invoice["status"] == "open"), None)
+    return render_card_form(page, confirmation, BASE_PATH, invoice=invoice)
 
 
 def render_card_form(
-    page: PageContext, confirmation: Mapping[str, Any], target: str, purchase: Mapping[str, Any] | None = None
+    page: PageContext,
+    confirmation: Mapping[str, Any],
+    target: str,
+    *,
+    purchase: Mapping[str, Any] | None = None,
+    invoice: Mapping[str, Any] | None = None,
 ) -> Response:
     """Render the payment provider's form for a card.
 
@@ -153,6 +204,7 @@ def render_card_form(
         confirmation: The secret for the form, as in the API.
         target: The page to show after the confirmation.
         purchase: The purchase of credit that is paid, or None.
+        invoice: The invoice of a subscription that is paid, or None.
     """
     payments = page.dependencies.find_optional(Payments)
     return page.render(
@@ -162,6 +214,7 @@ def render_card_form(
         publishable_key=payments.publishable_key if payments else "",
         target=target,
         purchase=purchase,
+        invoice=invoice,
     )
 
 

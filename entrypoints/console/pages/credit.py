@@ -11,7 +11,7 @@ from domain.orgs.model import OWNER
 from entrypoints.console.charts import build_chart
 from entrypoints.console.context import OperationRefused, PageContext, Pages
 from entrypoints.console.pages.billing import BASE_PATH, render_card_form
-from entrypoints.console.rendering import format_dollars, format_micros, to_utc_datetime
+from entrypoints.console.rendering import format_balance, format_dollars, to_utc_datetime
 from entrypoints.console.request import parse_dollars, parse_number
 from entrypoints.console.translation import gettext
 from entrypoints.http.exchange import Response
@@ -21,7 +21,9 @@ CREDIT_PATH = f"{BASE_PATH}/credit"
 PLOTTED_DAYS = 30
 """Number of days of the plot of the balance."""
 AVERAGED_DAYS = 14
-"""Number of days whose average use determines the forecast."""
+"""Maximum number of days whose average use determines the forecast."""
+MIN_AVERAGED_DAYS = 3
+"""Minimum number of days for a forecast."""
 _PAGE_SIZE = 20
 _API_PATH = "/v1/billing/credits"
 
@@ -36,7 +38,7 @@ async def show_credit(page: PageContext) -> Response:
     balance = await page.api.get(_API_PATH)
     async with page.open_read_transaction() as tx:
         days = await tx[CreditStore].list_days(start)
-    settings = balance["settings"]
+    settings, averaged_days = balance["settings"], count_averaged_days(days, now)
     form: dict[str, Any] = {
         "low_balance": format_dollars(settings["low_balance_micros"]),
         "auto_spend": settings["auto_spend"],
@@ -50,10 +52,14 @@ async def show_credit(page: PageContext) -> Response:
         balance=balance,
         days=days,
         chart=build_chart(
-            {gettext("Balance"): _list_points(days, balance["available_micros"], start, now)}, start, now
+            {gettext("Balance"): _list_points(days, balance["available_micros"], start, now)},
+            start,
+            now,
+            includes_zero=True,
         ),
-        format_value=lambda dollars: format_micros(round(dollars * 1_000_000)),
-        lasts_until=forecast_end(balance, days, now),
+        format_value=lambda dollars: format_balance(round(dollars * 1_000_000)),
+        averaged_days=averaged_days,
+        lasts_until=forecast_end(balance, days, averaged_days, now) if averaged_days >= MIN_AVERAGED_DAYS else None,
         entries=await page.api.get(f"{_API_PATH}/entries", limit=_PAGE_SIZE, starting_after=page.cursor),
         purchases=await page.api.get(f"{_API_PATH}/purchases", limit=_PAGE_SIZE),
         is_sold=(await page.api.get("/v1/billing"))["enabled"],
@@ -76,23 +82,38 @@ def _list_points(
     return [(at, micros / 1_000_000) for at, micros in zip([start, *ends], balances, strict=True)]
 
 
-def forecast_end(balance: Mapping[str, Any], days: Sequence[CreditDay], now: datetime) -> datetime | None:
-    """Return the time until which credit lasts at the average use of the last 14 days; None if none was used.
+def count_averaged_days(days: Sequence[CreditDay], now: datetime) -> int:
+    """Return the number of days, up to and including today, whose use is averaged: at most 14, all with credit.
+
+    Args:
+        days: The days with entries.
+        now: The current time.
+    """
+    if not days or days[0].balance_micros != days[0].change_micros:  # the organisation had credit before these days
+        return AVERAGED_DAYS
+    return min(AVERAGED_DAYS, (now.date() - days[0].day).days + 1)
+
+
+def forecast_end(
+    balance: Mapping[str, Any], days: Sequence[CreditDay], averaged_days: int, now: datetime
+) -> datetime | None:
+    """Return the time until which credit lasts at the average use of the last days; None if none was used.
 
     Credit lasts at most until the last lot expires.
 
     Args:
         balance: The balance, as in the API.
         days: The days with entries.
+        averaged_days: The number of days whose use is averaged.
         now: The current time.
     """
-    first = now.date() - timedelta(days=AVERAGED_DAYS - 1)
+    first = now.date() - timedelta(days=averaged_days - 1)
     spent = sum(one.spent_micros for one in days if one.day >= first)
     if spent <= 0 or not balance["available_micros"]:
         return None
     last_expiry = max((to_utc_datetime(lot["expires_at"]) for lot in balance["lots"]), default=now)
     periods: float = min(balance["available_micros"] / spent, 1_000)
-    return min(now + timedelta(days=AVERAGED_DAYS) * periods, last_expiry)
+    return min(now + timedelta(days=averaged_days) * periods, last_expiry)
 
 
 @pages.register_post("/settings", error_view=show_credit)
@@ -137,5 +158,5 @@ async def show_purchase(page: PageContext) -> Response:
     is_confirmed = bool(page.query.get("confirmed"))
     if purchase.get("confirmation") and page.principal.role == OWNER and not is_confirmed:
         target = f"{CREDIT_PATH}/purchases/{purchase['id']}"
-        return render_card_form(page, purchase["confirmation"], target, purchase)
+        return render_card_form(page, purchase["confirmation"], target, purchase=purchase)
     return page.render("billing/purchase.html", purchase=purchase, is_confirmed=is_confirmed)
