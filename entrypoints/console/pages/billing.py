@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.billing.model import TaxIdType
-from domain.billing.ports import BillingStore, Payments
+from domain.billing.ports import Payments
 from domain.billing.prices import price_plans
+from domain.billing.usecases.accounts import load_prices
 from domain.kernel.errors import NotFound
 from domain.kernel.json_values import to_json_value
-from domain.orgs.ports import OrgStore
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.translation import N_, get_current_locale, gettext
 from entrypoints.http.exchange import Response
@@ -60,7 +60,7 @@ async def _list_priced_plans(
     if "currency" in account:
         return [], account["plans"]
     async with page.open_read_transaction() as tx:
-        plans, prices, now = await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices(), tx.now
+        (plans, prices), now = await load_prices(tx), tx.now
     current = [one for one in prices if one.effective_at is None or one.effective_at <= now]
     currencies = sorted(
         {plan.currency for plan in plans if plan.monthly} | {price.currency for price in current if price.monthly}
