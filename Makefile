@@ -54,12 +54,11 @@ test-browser: install ## Test the documentation site and the console in Chromium
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
 	@$(BIN)/python -m pytest -q -rs -m browser $(ARGS) tests/browser
 
-check: install ## Check style, types, import rules and the rules of this repository.
+check: install ## Check style, types and import rules.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -q tests/meta
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
