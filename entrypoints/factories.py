@@ -42,6 +42,8 @@ from domain.billing.usecases.purchases import PurchaseUpdater
 from domain.changes.ports import NetworkLog
 from domain.credits.usecases.ledger import CreditLedger
 from domain.ingestion.ports import Connectors
+from domain.jobs.ports import JobStore
+from domain.matching.judge_answers import create_judging_job
 from domain.oauth.ports import TokenHasher
 from domain.outbox.ports import Mailer
 from domain.people.ports import Sessions
@@ -253,9 +255,14 @@ def create_billing_service(
     return BillingService(uow, clock, payments, usage, updater.apply)
 
 
+async def resume_judging(tx: Tx, cause: str) -> None:
+    """Queue a job of the judge, which may wait for credit; `cause` is what made credit available."""
+    await tx[JobStore].add(create_judging_job(tx.tenant, f"credit:{cause}"))
+
+
 def create_purchase_updater(ledger: CreditLedger) -> PurchaseUpdater:
     """Create the updater of purchases of credit."""
-    return PurchaseUpdater(ledger, render_purchase)
+    return PurchaseUpdater(ledger, render_purchase, resume_judging)
 
 
 def create_mailer(settings: Settings, clock: Clock) -> Mailer | None:

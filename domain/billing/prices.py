@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from domain.billing.model import PlanPrice, PricedPlan, QuotaExcess
-from domain.credits.usecases.rates import require_notice
+from domain.credits.model import require_notice
 from domain.kernel.errors import CurrencyUnsupported, Unprocessable
 from domain.orgs.model import Plan
 from domain.usage.meters import GAUGES

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, TypedDict
 
 from domain.audit.model import AuditedFields
+from domain.kernel.errors import PriceNoticeTooShort
 from domain.kernel.resource import changeable, optional
 from domain.kernel.schema import boolean, integer, nullable
 
@@ -16,6 +17,8 @@ MIN_PURCHASE, MAX_PURCHASE = 500, 1_000_000
 """Minimum and maximum number of credits of one purchase."""
 MAX_MICROS = 10**15
 """Maximum of an amount in micro-US-dollars."""
+NOTICE_PERIOD = timedelta(days=30)
+"""Minimum time between the announcement of a higher price and its start."""
 CREDIT_SETTINGS_ID = "credits"
 """ID of the only row of settings of a tenant."""
 
@@ -24,6 +27,12 @@ def compute_expiry(paid_at: datetime) -> datetime:
     """Return the time 12 months later, at which credit expires; 28 February for 29 February."""
     day = 28 if (paid_at.month, paid_at.day) == (2, 29) else paid_at.day
     return paid_at.replace(year=paid_at.year + 1, day=day)
+
+
+def require_notice(effective_at: datetime, now: datetime) -> None:
+    """Raise PriceNoticeTooShort if a higher price is announced less than 30 days before it applies."""
+    if effective_at < now + NOTICE_PERIOD:
+        raise PriceNoticeTooShort
 
 
 class EntryKind(StrEnum):

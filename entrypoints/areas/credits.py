@@ -10,6 +10,7 @@ from domain.credits.ports import CreditStore, CreditUpkeep
 from domain.credits.usecases.ledger import CreditExpirer, CreditLedger, CreditSettingsService
 from domain.credits.usecases.rates import select_rates
 from domain.jobs.usecases.ticks import Tick
+from entrypoints.factories import resume_judging
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import ReadContext, Reply, UndoSupport, WriteContext
 from ports.clock import Clock
@@ -52,6 +53,8 @@ async def update_settings(context: CreditWriteContext) -> Reply:
     """Change the settings."""
     changes: Mapping[str, Any] = context.command
     settings = await SETTINGS_SERVICE.update(context.tx, CREDIT_SETTINGS_ID, changes)
+    if settings.auto_spend:
+        await resume_judging(context.tx, f"settings:{settings.version}")
     return context.build_resource_reply(wire.CREDIT_SETTINGS, settings)
 
 

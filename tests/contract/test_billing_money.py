@@ -18,9 +18,11 @@ from domain.billing.ports import BillingStore
 from domain.billing.usecases import accounts
 from domain.billing.usecases.accounts import SubscriptionRequest
 from domain.credits.usecases.ledger import CreditSettingsService
+from domain.jobs.model import build_lane_name
 from domain.kernel.errors import DomainError, Unavailable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from domain.matching.judge_answers import JUDGING_JOB, JUDGING_LANE
 from domain.orgs.model import MeterAllowance
 from domain.orgs.usecases.erasure import OrganisationEraser
 from domain.usage.meters import RECORDS, SOURCES, find_month_start, find_next_month
@@ -677,3 +679,11 @@ async def test_a_changed_email_address_keeps_all_tax_ids(billing: StripeBilling)
         billing.provider.client.customers.tax_ids.create(customer, tax_id)
     await billing.service.change_details(billing.tenant, CALL, {"email": "new@fjord.example"})
     assert len(billing.select("tax_id")) == 2
+
+
+async def test_the_judge_resumes_when_credit_is_paid(billing: StripeBilling) -> None:
+    await billing.buy_paid()
+    jobs = await billing.backend.dispatch.claim(
+        build_lane_name(billing.tenant.org, JUDGING_LANE), 5, timedelta(minutes=1)
+    )
+    assert [job.kind for job in jobs] == [JUDGING_JOB]

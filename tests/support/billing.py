@@ -28,7 +28,7 @@ from domain.billing.usecases.usage_charges import CHARGING_JOB, MonthCloser
 from domain.jobs.model import build_lane_name
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
-from entrypoints.factories import create_credit_ledger, create_usage_service
+from entrypoints.factories import create_credit_ledger, create_usage_service, resume_judging
 from entrypoints.settings import STRIPE_URL
 from tests.stripe_server import InProcessClient, StripeServer
 from tests.support.backend import Backend
@@ -162,7 +162,7 @@ class BillingHarness:
     def __post_init__(self) -> None:
         clock, uow, usage = BackendClock(self.backend), self.backend.uow, create_usage_service()
         self.ledger = create_credit_ledger()
-        updater = PurchaseUpdater(self.ledger, render_purchase)
+        updater = PurchaseUpdater(self.ledger, render_purchase, resume_judging)
         self.registry = PostgresBillingRegistry(self.backend.pool)
         self.service = BillingService(uow, clock, self.provider.payments, usage, updater.apply)
         self.purchases = PurchaseService(self.service)

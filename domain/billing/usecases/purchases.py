@@ -1,6 +1,6 @@
 """Purchases of credit: each has an invoice of the payment provider, and adds credit when the invoice is paid."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -33,6 +33,8 @@ from ports.unit_of_work import Tx
 
 RenderPurchase = Callable[[CreditPurchase, Tenant, datetime], Mapping[str, Any]]
 """Function that renders a purchase as a resource."""
+ResumeWork = Callable[[Tx, str], Awaitable[None]]
+"""Function that resumes work; the text names the cause."""
 _STATUS_BY_INVOICE: Final = {
     InvoiceStatus.PAID: PurchaseStatus.SUCCEEDED,
     InvoiceStatus.VOID: PurchaseStatus.FAILED,
@@ -53,10 +55,15 @@ class PurchasePreview:
 
 @dataclass(frozen=True, slots=True)
 class PurchaseUpdater:
-    """Updates purchases from their invoices, in the transaction that stores the invoices."""
+    """Updates purchases from their invoices, in the transaction that stores the invoices.
+
+    Attributes:
+        resume_work: Resumes work that waits for credit.
+    """
 
     ledger: CreditLedger
     render_purchase: RenderPurchase
+    resume_work: ResumeWork
 
     async def apply(self, tx: Tx, invoices: Sequence[Invoice]) -> Sequence[str]:
         """Update the purchases that the invoices belong to; return the IDs of those that changed.
@@ -85,6 +92,7 @@ class PurchaseUpdater:
                 await self.ledger.add_lot(tx, EntryKind.PURCHASE, after.credit_micros, after.id, after.expires_at)
                 data = {**self.render_purchase(after, tx.tenant, tx.now), "version": 1}
                 await tx[EventLog].append([Event("credits.purchased", after.id, 1, data)])
+                await self.resume_work(tx, after.id)
             if after.refunded > before.refunded:
                 micros = after.credit_micros * after.refunded // after.total
                 await self.ledger.set_refunded(tx, after.id, micros)

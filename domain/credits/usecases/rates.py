@@ -2,24 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Final, TypeAlias
+from datetime import UTC, datetime
+from typing import TypeAlias
 
-from domain.credits.model import CreditRate, CreditRates
+from domain.credits.model import CreditRate, CreditRates, require_notice
 from domain.credits.ports import CreditRateRegistry
-from domain.kernel.errors import PriceNoticeTooShort
 from ports.clock import Clock
 
 TokenPrices: TypeAlias = Mapping[str, tuple[int, int]]
 """Configured prices by model: micro-US-dollars per million input and output tokens."""
-NOTICE_PERIOD: Final = timedelta(days=30)
-"""Minimum time between the announcement of a higher price and its start."""
-
-
-def require_notice(effective_at: datetime, now: datetime) -> None:
-    """Raise PriceNoticeTooShort if a higher price is announced less than 30 days before it applies."""
-    if effective_at < now + NOTICE_PERIOD:
-        raise PriceNoticeTooShort
 
 
 def select_rates(stored: Sequence[CreditRate], prices: TokenPrices, now: datetime) -> CreditRates:
