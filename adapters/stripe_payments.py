@@ -378,7 +378,7 @@ class StripePayments(Payments):
 
     async def create_invoice(self, customer: str, new: NewInvoice) -> str:
         async with _translate_errors():
-            found = await self._list(self._api.invoices.list_async, {"customer": customer}, reads_all=False)
+            found = await self._list(self._api.invoices.list_async, {"customer": customer}, reads_all=True)
             invoice = next((one for one in found if one["metadata"].get("cause") == new.cause), None)
             if invoice is None:
                 created = await self._api.invoices.create_async(
@@ -550,7 +550,8 @@ async def _translate_errors() -> AsyncIterator[None]:
     try:
         yield
     except stripe.CardError as error:
-        raise _Declined(error.user_message or "The card was declined.", error.code or "") from error
+        message = error.user_message or "The card was declined."
+        raise _Declined(f"{message} Use another card, or ask the issuer of the card.", error.code or "") from error
     except stripe.IdempotencyError as error:
         raise IdempotencyKeyReused from error
     except stripe.InvalidRequestError as error:
@@ -560,7 +561,7 @@ async def _translate_errors() -> AsyncIterator[None]:
             ) from error
         if error.code in _NEEDS_CUSTOMER:
             raise _Declined(error.user_message or "The payment must be confirmed.", error.code or "") from error
-        if "currenc" in (error.user_message or "").lower():
+        if "currenc" in (error.user_message or "").lower():  # no code, and not always a parameter
             raise CurrencyUnsupported(error.user_message) from error
         raise Unprocessable(f"The payment provider refuses the request: {error.user_message}") from error
     except stripe.StripeError as error:
@@ -610,14 +611,14 @@ def _read_subscription(subscription: Json, following: tuple[ScheduledChange, int
     discounts = [one for one in subscription["discounts"] if isinstance(one, Mapping)]
     cancel_at = subscription["cancel_at"]
     plan = _get_id(price["product"]).removeprefix(PRODUCT_PREFIX)
-    monthly = (price["unit_amount"] or 0) * item["quantity"]  # null for prices with tiers or fractions of minor units
+    amount = (price["unit_amount"] or 0) * item["quantity"]  # null for prices with tiers or fractions of minor units
     return PlanSubscription(
         id=subscription["id"],
         status=_STATUSES[subscription["status"]],
         plan=plan,
         currency=subscription["currency"],
-        monthly=monthly,
-        next_monthly=following[1] if following else monthly,
+        price=amount,
+        next_price=following[1] if following else amount,
         interval=price["recurring"]["interval"],
         current_period_start=_read_time(item["current_period_start"]),
         current_period_end=_read_time(item["current_period_end"]),
@@ -654,6 +655,7 @@ def _read_invoice(invoice: Json, refunded: Mapping[str, int]) -> Invoice:
         refunded=sum(refunded.get(intent, 0) for intent in _list_payment_intents(invoice)),
         lines=tuple(_read_lines(invoice)),
         cause=invoice["metadata"].get("cause"),
+        subscription=_find_subscription(invoice),
         has_failed=invoice["status"] == "open" and invoice["attempt_count"] > 0,
         hosted_invoice_url=invoice["hosted_invoice_url"],
         invoice_pdf=invoice["invoice_pdf"],
@@ -661,6 +663,12 @@ def _read_invoice(invoice: Json, refunded: Mapping[str, int]) -> Invoice:
         due_at=_read_time(invoice["due_date"]) if invoice["due_date"] else None,
         paid_at=_read_time(paid_at) if paid_at else None,
     )
+
+
+def _find_subscription(invoice: Json) -> str | None:
+    """Return the ID of the subscription that the invoice is for, or None."""
+    details = (invoice["parent"] or {}).get("subscription_details") or {}
+    return _get_id(details["subscription"]) if details.get("subscription") else None
 
 
 def _list_payment_intents(invoice: Json) -> list[str]:

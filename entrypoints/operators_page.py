@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
 
-from domain.billing.model import BillingAccount, Invoice, find_overdue_invoice
+from domain.billing.model import BillingAccount, Invoice
 from domain.billing.ports import BillingRegistry, BillingStore
 from domain.jobs.ports import JobDispatcher
 from domain.orgs.ports import OrgRegistry
@@ -147,7 +147,7 @@ class OverviewReader:
         found = []
         for tenant, account in accounts:
             async with self._parts[UnitOfWork].begin_reading(tenant) as tx:
-                invoice = find_overdue_invoice(await tx[BillingStore].list_open_invoices())
+                invoice = await tx[BillingStore].find_overdue_invoice()
             found.append(AccountInArrears(tenant.org, names.get(tenant.org, ""), account, invoice))
         return found
 

@@ -18,6 +18,7 @@ from domain.billing.model import (
     CreditPurchase,
     Invoice,
     InvoiceStatus,
+    Money,
     PricedPlan,
     PurchaseKind,
     PurchaseStatus,
@@ -41,6 +42,7 @@ def _build_schema(fields: Mapping[str, Field | Schema], name: str | None = None,
 
 _PLAN: Final = schema.text("standard", max_length=100)
 _INTERVAL: Final = schema.enum(MONTH)
+_ANY_INTERVAL: Final = schema.text(MONTH, description="`month`, except for subscriptions that the operator manages.")
 _MONEY: Final = _build_schema({"amount": schema.money(9900), "currency": schema.currency()})
 _OPTIONAL_TIME: Final = optional(schema.timestamp())
 _ADDRESS_FIELDS: Final = {
@@ -89,7 +91,10 @@ _SUBSCRIPTION: Final = _build_schema(
         "plan": _PLAN,
         "current_period_end": schema.timestamp(),
         "cancel_at_period_end": schema.boolean(False),
-        "interval": _INTERVAL,
+        "interval": _ANY_INTERVAL,
+        "currency": schema.currency(),
+        "price": schema.money(9900, "Price per interval in minor units, without discount."),
+        "next_price": schema.money(9900, "Price per interval from the next period on."),
         "cancel_at": _OPTIONAL_TIME,
         "discount": optional(_DISCOUNT),
         "scheduled_change": optional(
@@ -184,6 +189,7 @@ CONFIRMATION: Final = JsonResource[Confirmation](
             "seti_1_secret_2", description="Secret for Stripe.js, valid for this confirmation."
         ),
         "subscription": optional(schema.text("sub_1", description="The provider's ID of the subscription.")),
+        "amount": optional(_MONEY),
     },
     description="What the browser confirms with the payment provider: a payment, or a card for later payments.",
 )
@@ -282,7 +288,10 @@ def _price(name: str) -> Field:
 def _render_confirmation(purchase: CreditPurchase, view: RenderContext) -> Any:
     if purchase.client_secret is None or purchase.status is PurchaseStatus.SUCCEEDED:
         return None
-    return CONFIRMATION.render(Confirmation(ConfirmationKind.PAYMENT, purchase.client_secret), view)
+    return CONFIRMATION.render(
+        Confirmation(ConfirmationKind.PAYMENT, purchase.client_secret, amount=Money(purchase.total, CREDIT_CURRENCY)),
+        view,
+    )
 
 
 PURCHASE: Final = JsonResource[CreditPurchase](

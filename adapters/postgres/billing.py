@@ -15,10 +15,12 @@ from adapters.postgres.stores import (
 )
 from adapters.postgres.table import RowMapping, Table, encode_json
 from domain.billing.model import (
+    CREDIT_CURRENCY,
     BillingAccount,
     CreditPurchase,
     Invoice,
     PlanPrice,
+    PlanSubscription,
     UsageCharge,
     build_automatic_purchase_key,
 )
@@ -45,12 +47,21 @@ class PostgresBillingStore(TenantStore, BillingStore):
     """Billing of the tenant beside the plain resources."""
 
     _sql = SQL
-    list_open_invoices = fetch_all(INVOICES.build_from_row)
     find_invoices = fetch_all(INVOICES.build_from_row)
     find_purchase = fetch_scalar()
-    record_plan = execute_count()
-    list_plans = fetch_all(lambda plan, ended_on: (plan, ended_on))
+    void_open_invoices = execute_count()
+    begin_plan = execute_count()
+    end_plans = execute_count()
+    list_plans = fetch_all(lambda *row: row)
     list_prices = fetch_all(_PRICES.build_from_row)
+
+    async def find_overdue_invoice(self, subscription: PlanSubscription | None = None) -> Invoice | None:
+        rows = await self._fetch_rows(
+            "find_overdue_invoice",
+            subscription=subscription.id if subscription else None,
+            started_at=subscription.started_at if subscription else None,
+        )
+        return INVOICES.build_from_row(*rows[0]) if rows else None
 
     async def set_entitlement(self, plan: str, *, bills_overage: bool) -> None:
         async with self._session.as_owner():
@@ -76,7 +87,9 @@ class PostgresBillingRegistry(CoordinatorStore, BillingRegistry):
         return [(Tenant(*row[:2]), row[2]) for row in await self._gather("list_unclosed", month=month)]
 
     async def list_automatic_purchases(self, day: date) -> Sequence[tuple[Tenant, int, str]]:
-        rows = await self._gather("list_automatic_purchases", request_key=build_automatic_purchase_key(day))
+        rows = await self._gather(
+            "list_automatic_purchases", request_key=build_automatic_purchase_key(day), currency=CREDIT_CURRENCY
+        )
         return [(Tenant(*row[:2]), *row[2:]) for row in rows]
 
     async def list_arrears(self) -> Sequence[tuple[Tenant, BillingAccount]]:

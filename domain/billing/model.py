@@ -143,8 +143,8 @@ class PlanSubscription:
 
     Attributes:
         id: The provider's ID.
-        monthly: The price per interval in minor units, without discount.
-        next_monthly: The price per interval from the next period on, of the plan that then applies.
+        price: The price per interval in minor units, without discount.
+        next_price: The price per interval from the next period on, of the plan that then applies.
         interval: MONTH, except for subscriptions that the operator created at the provider.
         latest_invoice: The provider's ID of the newest invoice.
         started_at: The time at which the subscription was created.
@@ -154,8 +154,8 @@ class PlanSubscription:
     status: SubscriptionStatus
     plan: str
     currency: str
-    monthly: int
-    next_monthly: int
+    price: int
+    next_price: int
     current_period_start: datetime
     current_period_end: datetime
     cancel_at_period_end: bool = False
@@ -230,7 +230,8 @@ class InvoiceLine:
 
     Attributes:
         amount: The amount before tax in minor units.
-        quantity: The charged quantity; for a meter, the quantity beyond what the plan includes.
+        quantity: The charged quantity; for a monthly meter, the quantity beyond what the plan includes; for a gauge, the sum of
+            the `per` units beyond that over the days.
         meter: The meter whose usage is charged, or None.
         is_proration: Whether the line is for a part of a period, because the plan changed.
     """
@@ -251,6 +252,7 @@ class Invoice:
         provider_id: The provider's ID.
         cause: What the invoice was created for: the ID of a purchase, or `usage-` and the month, such as `usage-2026-10`;
             None for an invoice of the subscription.
+        subscription: The provider's ID of the subscription that the invoice is for, or None.
         amount_due: The amount that is not paid yet.
         refunded: The amount that was paid back.
         has_failed: Whether a payment was tried and failed.
@@ -267,6 +269,7 @@ class Invoice:
     refunded: int = 0
     lines: tuple[InvoiceLine, ...]
     cause: str | None = None
+    subscription: str | None = None
     has_failed: bool = False
     hosted_invoice_url: str | None = None
     invoice_pdf: str | None = None
@@ -390,11 +393,13 @@ class Confirmation:
 
     Attributes:
         subscription: The provider's ID of the subscription that the payment is for, or None.
+        amount: The amount that is paid, or None for a card.
     """
 
     kind: ConfirmationKind
     client_secret: str
     subscription: str | None = None
+    amount: Money | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,24 +448,19 @@ def is_entitled(subscription: PlanSubscription | None, grace_ends_at: datetime |
     return is_begun and (grace_ends_at is None or now < grace_ends_at)
 
 
-def find_grace_end(subscription: PlanSubscription | None, invoices: Sequence[Invoice]) -> datetime | None:
-    """Return the end of the grace period of a subscription with a failed payment, also for usage; else None."""
+def find_grace_end(subscription: PlanSubscription | None, overdue: Invoice | None) -> datetime | None:
+    """Return the end of the grace period of a subscription; None if no payment has failed.
+
+    Args:
+        subscription: The subscription.
+        overdue: The oldest open invoice of the subscription, or of usage, whose payment has failed; None if there is none.
+    """
     if subscription is None:
         return None
-    started_at = subscription.started_at
-    overdue = find_overdue_invoice([one for one in invoices if started_at is None or one.created_at >= started_at])
     if overdue is not None:
         return overdue.created_at + GRACE_PERIOD
     is_past_due = subscription.status is SubscriptionStatus.PAST_DUE
     return subscription.current_period_start + GRACE_PERIOD if is_past_due else None
-
-
-def find_overdue_invoice(invoices: Sequence[Invoice]) -> Invoice | None:
-    """Return the oldest open invoice whose payment has failed, except those of purchases; None if there is none."""
-    failed = [
-        one for one in invoices if one.status is InvoiceStatus.OPEN and one.has_failed and not is_purchase(one.cause)
-    ]
-    return min(failed, key=lambda one: one.created_at, default=None)
 
 
 def is_purchase(cause: str | None) -> bool:

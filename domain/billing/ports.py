@@ -179,8 +179,15 @@ class Payments(Protocol):
 class BillingStore(Protocol):
     """Billing of the tenant beside the plain resources, in the tenant's transaction."""
 
-    async def list_open_invoices(self) -> Sequence[Invoice]:
-        """Return the newest 100 open invoices of the tenant, newest first."""
+    async def find_overdue_invoice(self, subscription: PlanSubscription | None = None) -> Invoice | None:
+        """Return the oldest open invoice whose payment has failed, except those of purchases; None if there is none.
+
+        With a subscription, only its invoices and later ones of usage count.
+        """
+        ...
+
+    async def void_open_invoices(self) -> None:
+        """Mark all open invoices as void."""
         ...
 
     async def find_invoices(self, provider_ids: Sequence[str]) -> Sequence[Invoice]:
@@ -191,12 +198,16 @@ class BillingStore(Protocol):
         """Return the ID of the purchase that the request with this key created, or None."""
         ...
 
-    async def record_plan(self, month: date, plan: str, ended_on: date | None) -> None:
-        """Record that the organisation had the plan in the month, and that the usage until `ended_on` is charged."""
+    async def begin_plan(self, month: date, plan: str, began_on: date) -> None:
+        """Record that the organisation has the plan in the month from a day on, unless an earlier day is recorded."""
         ...
 
-    async def list_plans(self, month: date) -> Sequence[tuple[str, date | None]]:
-        """Return the codes of the plans that were recorded for the month, with the day on which each ended or None."""
+    async def end_plans(self, month: date, ended_on: date) -> None:
+        """Record that the plans of the month ended on a day."""
+        ...
+
+    async def list_plans(self, month: date) -> Sequence[tuple[str, date, date | None]]:
+        """Return the plans of the month: code, first day, and last day or None."""
         ...
 
     async def set_entitlement(self, plan: str, *, bills_overage: bool) -> None:

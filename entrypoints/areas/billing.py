@@ -53,13 +53,14 @@ async def read_account(context: BillingReadContext) -> Reply:
 
 
 def _contact_provider(
-    handle: Handle, handle_dry_run: Handle, check: Check | None = None
+    handle: Handle, handle_dry_run: Handle | None = None, check: Check | None = None
 ) -> Callable[[BillingWriteContext], Awaitable[Callable[[], Awaitable[Reply]] | Reply]]:
     """Return the handler of an operation that contacts the payment provider.
 
     Args:
         handle: Contacts the provider; called after the request's transaction.
-        handle_dry_run: Returns the reply of a dry run, in which the provider is not contacted.
+        handle_dry_run: Returns the reply of a dry run, in which the provider is not contacted. None for a preview, which
+            changes nothing.
         check: Raises the errors that are known without the provider, or None.
     """
 
@@ -67,7 +68,7 @@ def _contact_provider(
         context.service.accounts.require_payments(context.principal.tenant)
         if check is not None:
             await check(context)
-        if context.tx.is_dry_run:
+        if context.tx.is_dry_run and handle_dry_run is not None:
             context.tx.recorded.warnings.append(_DRY_RUN_WARNING)
             return await handle_dry_run(context)
         return partial(handle, context)
@@ -210,7 +211,7 @@ OPERATIONS: Final = (
         "Returns what a new subscription or a change of plan costs now and at the next invoice, and the quotas that the organisation "
         "exceeds. A more expensive plan applies now, and the rest of the period is charged from the start of the day (UTC); a cheaper "
         "plan applies from the next period.",
-        _contact_provider(preview_subscription, preview_subscription, _load_request),
+        _contact_provider(preview_subscription, check=_load_request),
         scope="billing:read",
         caller_kind="any",
         body=wire.PREVIEW_BODY,
@@ -321,12 +322,12 @@ OPERATIONS: Final = (
         "credits/purchases/preview",
         "Preview a purchase of credit",
         "Returns the price of credit including tax, and when the credit expires.",
-        _contact_provider(preview_purchase, preview_purchase),
+        _contact_provider(preview_purchase),
         scope="billing:read",
         caller_kind="any",
         body=wire.CREDITS_BODY,
         reply=wire.PURCHASE_PREVIEW.schema,
-        errors=("currency_unsupported", "feature_unavailable"),
+        errors=("unprocessable", "currency_unsupported", "feature_unavailable"),
         undo="A preview changes nothing.",
     ),
     _create_operation(
@@ -340,7 +341,7 @@ OPERATIONS: Final = (
         body=wire.CREDITS_BODY,
         reply=wire.PURCHASE.schema,
         status=201,
-        errors=("currency_unsupported", "feature_unavailable"),
+        errors=("unprocessable", "currency_unsupported", "feature_unavailable"),
     ),
 )
 AREA: Final = Area(

@@ -54,9 +54,10 @@ async def add(
         if expires_at <= tx.now:
             raise CommandError("The day of expiry must be in the future. Change --expires.")
         after = {"credits": credits, "reason": reason, "expires_at": expires_at.isoformat()}
-        reference = await tx[AuditLog].add(Change("credit_lot", new_id("crl"), "create", {}, after))
+        lot = new_id("crl")
+        reference = await tx[AuditLog].add(Change("credit_lot", lot, "create", {}, after))
         await dependencies[CreditLedger].add_lot(
-            tx, EntryKind.ADJUSTMENT, credits * MICROS_PER_CREDIT, reference, expires_at
+            tx, EntryKind.ADJUSTMENT, credits * MICROS_PER_CREDIT, reference, expires_at, lot
         )
     return options.print_result(
         {"org": organisation.id, "reference": reference, **after},

@@ -1,14 +1,15 @@
 """Commands for the prices of plans (docs/billing.md#for-operators)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from domain.billing.model import PlanPrice
 from domain.billing.ports import PriceRegistry
-from domain.billing.prices import check_notice
+from domain.billing.prices import check_notice, list_history
 from domain.kernel.errors import DomainError
 from domain.kernel.money import EXPONENTS
 from domain.orgs.ports import OrgRegistry
@@ -21,7 +22,10 @@ async def list_prices(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """List the prices of plans that operators have set."""
     async with options.open_dependencies() as dependencies:
         prices = await dependencies[PriceRegistry].list_prices()
-    lines = [f"{one.plan:<12} {one.currency}  {one.monthly:>9}  {one.effective_at:%Y-%m-%d}" for one in prices]
+    lines = [
+        f"{one.plan:<12} {one.currency}  {_format(one.monthly, one.currency):>16}  {one.effective_at:%Y-%m-%d}"
+        for one in prices
+    ]
     return options.print_result(
         {"prices": [_build_price_json(one) for one in prices]}, *lines or ["No prices are set."]
     )
@@ -53,10 +57,14 @@ async def set_price(
         if monthly < 0:
             raise CommandError("The price must not be negative. Change --monthly.")
         prices = await registry.list_prices()
-        earlier = [one for one in prices if (one.plan, one.currency) == (plan, currency)]
-        known = earlier[-1].amounts if earlier else {meter: one.amount for meter, one in found.meters.items()}
         effective_at = datetime.combine(since, time(), UTC) if since else now
-        price = PlanPrice(plan, currency, monthly, {**known, **_read_amounts(amounts, known)}, effective_at)
+        earlier = [one for one in list_history(found, prices, currency) if (one.effective_at or now) <= effective_at]
+        stated = _read_amounts(amounts, found.meters)
+        missing = [meter for meter, one in found.meters.items() if one.amount and meter not in stated]
+        if missing and not earlier:
+            raise CommandError(f"State the prices of {', '.join(missing)} in {currency}. Change --amounts.")
+        known = earlier[-1].amounts if earlier else dict.fromkeys(found.meters, 0)
+        price = PlanPrice(plan, currency, monthly, {**known, **stated}, effective_at)
         try:
             check_notice([found], prices, price, now)
         except DomainError as error:
@@ -64,11 +72,16 @@ async def set_price(
         await registry.add_price(price)
     result = _build_price_json(price)
     return options.print_result(
-        result, f"{found.name} costs {monthly} {currency} a month from {effective_at:%Y-%m-%d}."
+        result, f"{found.name} costs {_format(monthly, currency)} a month from {effective_at:%Y-%m-%d}."
     )
 
 
-def _read_amounts(text: str, known: Mapping[str, int]) -> dict[str, int]:
+def _format(amount: int, currency: str) -> str:
+    """Format an amount in minor units, such as `89.00 EUR`."""
+    return f"{Decimal(amount).scaleb(-EXPONENTS[currency])} {currency.upper()}"
+
+
+def _read_amounts(text: str, known: Collection[str]) -> dict[str, int]:
     """Return the amounts by meter. Raises CommandError."""
     found = {}
     for part in filter(None, text.split(",")):

@@ -40,6 +40,7 @@ CREATE TABLE invoices (
     refunded bigint NOT NULL,
     lines jsonb NOT NULL,
     cause text COLLATE "C",
+    subscription text COLLATE "C",
     has_failed boolean NOT NULL,
     hosted_invoice_url text,
     invoice_pdf text,
@@ -74,14 +75,15 @@ CREATE TABLE credit_purchases (
 SELECT protect_tenant_table('credit_purchases');
 CREATE UNIQUE INDEX credit_purchases_request_key ON credit_purchases (org, livemode, request_key);
 
--- Plans that an organisation had in a month in which it had a subscription, so that its usage is charged: until a day, or all of it.
+-- Plans that an organisation had by subscription in a month, with the days from and until which its usage is charged.
 CREATE TABLE billed_months (
     org text COLLATE "C" NOT NULL,
     livemode boolean NOT NULL,
     month date NOT NULL,
     plan text NOT NULL,
+    began_on date NOT NULL,
     ended_on date,
-    PRIMARY KEY (org, livemode, month, plan)
+    PRIMARY KEY (org, livemode, month, plan, began_on)
 );
 SELECT protect_tenant_table('billed_months');
 

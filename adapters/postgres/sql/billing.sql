@@ -1,8 +1,13 @@
--- list_open_invoices --
+-- find_overdue_invoice --
 SELECT {invoice} FROM invoices
-WHERE org = %(org)s AND livemode = %(livemode)s
-    AND status = 'open'
-ORDER BY created_at DESC, id DESC LIMIT 100
+WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'open' AND has_failed AND (
+    %(subscription)s::text IS NULL AND (cause IS NULL OR cause LIKE 'usage-%%')
+    OR subscription = %(subscription)s::text
+    OR cause LIKE 'usage-%%' AND created_at >= %(started_at)s::timestamptz)
+ORDER BY created_at LIMIT 1
+
+-- void_open_invoices --
+UPDATE invoices SET status = 'void', amount_due = 0 WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'open'
 
 -- find_invoices --
 SELECT {invoice} FROM invoices WHERE org = %(org)s AND livemode = %(livemode)s AND provider_id = ANY(%(provider_ids)s)
@@ -10,13 +15,20 @@ SELECT {invoice} FROM invoices WHERE org = %(org)s AND livemode = %(livemode)s A
 -- find_purchase --
 SELECT id FROM credit_purchases WHERE org = %(org)s AND livemode = %(livemode)s AND request_key = %(request_key)s
 
--- record_plan --
-INSERT INTO billed_months (org, livemode, month, plan, ended_on)
-VALUES (%(org)s, %(livemode)s, %(month)s, %(plan)s, %(ended_on)s)
-ON CONFLICT (org, livemode, month, plan) DO UPDATE SET ended_on = excluded.ended_on
+-- begin_plan --
+INSERT INTO billed_months (org, livemode, month, plan, began_on)
+SELECT %(org)s, %(livemode)s, %(month)s, %(plan)s, %(began_on)s::date
+WHERE NOT EXISTS (
+    SELECT FROM billed_months
+    WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s AND plan = %(plan)s AND ended_on IS NULL)
+ON CONFLICT (org, livemode, month, plan, began_on) DO UPDATE SET ended_on = NULL
+
+-- end_plans --
+UPDATE billed_months SET ended_on = %(ended_on)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s AND ended_on IS NULL
 
 -- list_plans --
-SELECT plan, ended_on FROM billed_months WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY plan
+SELECT plan, began_on, ended_on FROM billed_months WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY plan, began_on
 
 -- set_entitlement --
 UPDATE organisations SET plan = %(plan)s, bills_overage = %(bills_overage)s WHERE id = %(org)s
@@ -49,7 +61,8 @@ SELECT s.org, s.livemode, s.top_up_credits, coalesce((
     ORDER BY p.created_at LIMIT 1
 ), %(request_key)s)
 FROM here.credit_settings AS s JOIN here.credit_ledgers AS l ON l.org = s.org AND l.livemode = s.livemode
-WHERE s.livemode AND s.top_up_credits IS NOT NULL AND l.available + l.reserved < s.low_balance_micros AND NOT EXISTS (
+LEFT JOIN here.billing_accounts AS a ON a.org = s.org AND a.livemode = s.livemode
+WHERE s.livemode AND s.top_up_credits IS NOT NULL AND coalesce(a.currency, %(currency)s) = %(currency)s AND l.available + l.reserved < s.low_balance_micros AND NOT EXISTS (
     SELECT FROM here.credit_purchases AS p
     WHERE p.org = s.org AND p.livemode = s.livemode AND p.request_key = %(request_key)s AND p.status <> 'requires_payment')
 LIMIT 1000

@@ -17,20 +17,20 @@ from domain.billing.model import (
     ACCOUNT_ID,
     AUDITED_ACCOUNT_FIELDS,
     FREE_PLAN,
+    MONTH,
     BillingAccount,
     BillingDetailsChange,
     ChangePreview,
     Confirmation,
     ConfirmationKind,
     Invoice,
-    InvoiceStatus,
+    Money,
     PlanPrice,
     PlanSubscription,
     PricedPlan,
     ProviderAccount,
     SubscriptionStatus,
     find_grace_end,
-    find_overdue_invoice,
     find_proration_time,
     is_entitled,
 )
@@ -123,7 +123,7 @@ class BillingService:
             organisation=organisation,
             account=account,
             plans=price_plans(*await load_prices(tx), account.currency, tx.now),
-            overdue=find_overdue_invoice(await tx[BillingStore].list_open_invoices()),
+            overdue=await tx[BillingStore].find_overdue_invoice(),
             credit_balance=credit_balance,
         )
 
@@ -139,7 +139,7 @@ class BillingService:
         account = await load_account(tx)
         if account.currency is not None and request.currency not in (None, account.currency):
             raise CurrencyUnsupported.for_field(
-                "currency", "invalid_value", f"Your organisation is charged in {account.currency}."
+                "currency", "invalid_value", f"Your organisation is charged in {account.currency}. Omit the currency."
             )
         plan = select_plan(*await load_prices(tx), request.plan, request.currency or account.currency, tx.now)
         return account, plan, {one.meter: one.used for one in (await self.usage.get_month_usage(tx)).meters}
@@ -156,11 +156,15 @@ class BillingService:
         payments = self.require_payments(tenant)
         async with self.uow.begin_reading(tenant) as tx:
             account, plan, used = await self.load_request(tx, request)
-        subscription, now, excesses = account.subscription, self.clock.now(), find_excesses(used, plan)
+            subscription, now, excesses = account.subscription, tx.now, find_excesses(used, plan)
+            next_plan = await _load_next_plan(tx, plan, subscription)
         if subscription is not None and not _is_incomplete(subscription):
-            is_upgrade = plan.monthly > subscription.monthly
+            _require_monthly(subscription)
+            is_upgrade = plan.monthly > subscription.price
+            if not is_upgrade:
+                refuse_excess(used, plan)
             prorated_from = find_proration_time(subscription, now) if is_upgrade else None
-            preview = await payments.preview_change(subscription, plan, prorated_from)
+            preview = await payments.preview_change(subscription, plan if is_upgrade else next_plan, prorated_from)
         elif is_dry_run and account.customer is None:
             next_at = now + timedelta(days=30)
             preview = ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now)
@@ -204,14 +208,13 @@ class BillingService:
                     await payments.set_cancellation(subscription, at_period_end=False)
             elif account.grace_ends_at is not None:
                 raise Conflict("An invoice is overdue. Pay it before you change the plan.")
-            elif plan.monthly > subscription.monthly:
+            elif _require_monthly(subscription) and plan.monthly > subscription.price:
                 prorated_from = find_proration_time(subscription, self.clock.now())
                 await payments.change_plan(subscription, plan, prorated_from, key)
             else:
                 refuse_excess(used, plan)
                 async with self.uow.begin_reading(tenant) as tx:
-                    prices = await load_prices(tx)
-                next_plan = select_plan(*prices, plan.code, plan.currency, subscription.current_period_end)
+                    next_plan = await _load_next_plan(tx, plan, subscription)
                 await payments.schedule_change(subscription, next_plan, key)
 
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
@@ -265,7 +268,10 @@ class BillingService:
             if subscription is not None and subscription.latest_invoice is not None and _is_incomplete(subscription):
                 secret = await payments.find_payment_secret(subscription.latest_invoice)
             if subscription is not None and secret is not None:
-                return Confirmation(ConfirmationKind.PAYMENT, secret, subscription.id)
+                async with self.uow.begin_reading(tenant) as tx:
+                    [invoice] = await tx[BillingStore].find_invoices([subscription.latest_invoice or ""])
+                amount = Money(invoice.amount_due, invoice.currency)
+                return Confirmation(ConfirmationKind.PAYMENT, secret, subscription.id, amount)
             return Confirmation(ConfirmationKind.SETUP, await payments.create_card_setup(account.get_customer(), key))
 
     async def create_invoice(self, tenant: Tenant, context: AuditContext, new: NewInvoice) -> None:
@@ -331,8 +337,7 @@ class BillingService:
             await tx.store(BillingAccount).save(after)
             return []
         if state.is_deleted:  # a change that is in progress cannot continue
-            for invoice in await tx[BillingStore].list_open_invoices():  # the provider does not list them any more
-                await tx.store(Invoice).save(replace(invoice, status=InvoiceStatus.VOID, amount_due=0))
+            await tx[BillingStore].void_open_invoices()  # the provider does not list them any more
             after = replace(
                 after,
                 customer=None,
@@ -345,13 +350,14 @@ class BillingService:
             )
             return await self._save_account(tx, before, after)
         differing = [*await self._store_invoices(tx, state.invoices)]
+        overdue = await tx[BillingStore].find_overdue_invoice(state.subscription) if state.subscription else None
         after = replace(
             after,
             currency=state.currency or before.currency,
             details=state.details,
             card=state.card,
             subscription=state.subscription,
-            grace_ends_at=find_grace_end(state.subscription, state.invoices),
+            grace_ends_at=find_grace_end(state.subscription, overdue),
             applied_read=read,
             reconciled_at=tx.now if all_invoices else before.reconciled_at,
         )
@@ -385,18 +391,7 @@ class BillingService:
             _LOG.warning("subscription to an unknown plan", extra={"org": tx.tenant.org, "plan": granted})
             granted = None
         after = replace(after, granted_plan=granted)
-        today, ended = tx.now.date(), before.subscription
-        month = find_month_start(today)
-        if granted != before.granted_plan:
-            previous = (await tx[OrgStore].get_organisation()).plan.code
-            await tx[BillingStore].set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
-            if before.granted_plan is None and previous != FREE_PLAN:  # a plan that the operator had set
-                await tx[BillingStore].record_plan(month, previous, None)
-        if before.granted_plan is not None and ended is not None and ended.current_period_end.date() > month:
-            ended_on = min(today, ended.current_period_end.date()) if granted is None else None
-            await tx[BillingStore].record_plan(month, before.granted_plan, ended_on)
-        if granted is not None:
-            await tx[BillingStore].record_plan(month, granted, None)
+        await self._record_plans(tx, before, granted)
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
@@ -404,6 +399,22 @@ class BillingService:
             await tx[AuditLog].add(change)
         await tx.store(BillingAccount).save(after)
         return differing
+
+    async def _record_plans(self, tx: Tx, before: BillingAccount, granted: str | None) -> None:
+        """Set the organisation's plan, and record the days of the month on which usage is charged."""
+        billing, today, ended = tx[BillingStore], tx.now.date(), before.subscription
+        month = find_month_start(today)
+        if before.granted_plan is not None and ended is not None and ended.current_period_end.date() > month:
+            await billing.begin_plan(month, before.granted_plan, month)
+            if granted is None:
+                await billing.end_plans(month, min(today, ended.current_period_end.date()))
+        if granted is not None:
+            await billing.begin_plan(month, granted, today if before.granted_plan is None else month)
+        if granted != before.granted_plan:
+            previous = (await tx[OrgStore].get_organisation()).plan.code
+            if before.granted_plan is None and previous != FREE_PLAN:  # a plan that the operator had set
+                await billing.begin_plan(month, previous, today)
+            await billing.set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
 
     @asynccontextmanager
     async def begin_change(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[BillingAccount]:
@@ -487,10 +498,23 @@ async def load_prices(tx: Tx) -> tuple[Sequence[Plan], Sequence[PlanPrice]]:
     return await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
 
 
+async def _load_next_plan(tx: Tx, plan: PricedPlan, subscription: PlanSubscription | None) -> PricedPlan:
+    """Return the plan with its price in the next period of the subscription."""
+    at = subscription.current_period_end if subscription else tx.now
+    return select_plan(*await load_prices(tx), plan.code, plan.currency, at)
+
+
 def _require_subscription(account: BillingAccount) -> PlanSubscription:
     if account.subscription is None:
-        raise Conflict("Your organisation has no subscription.")
+        raise Conflict("Your organisation has no subscription. Select a plan first.")
     return account.subscription
+
+
+def _require_monthly(subscription: PlanSubscription) -> bool:
+    """Return true. Raises Conflict for another interval, whose price cannot be compared with that of a plan."""
+    if subscription.interval != MONTH:
+        raise Conflict("The operator manages this subscription. Ask the operator to change it.")
+    return True
 
 
 def _is_incomplete(subscription: PlanSubscription) -> bool:

@@ -68,7 +68,7 @@ class PurchaseUpdater:
     async def apply(self, tx: Tx, invoices: Sequence[Invoice]) -> Sequence[str]:
         """Update the purchases that the invoices belong to; return the IDs of those that changed.
 
-        Credit is added once, when the invoice is paid, and taken back in proportion to the refunded amount.
+        Credit is added once, when the invoice is paid, and removed in proportion to the refunded amount.
         """
         changed = []
         for invoice in invoices:
@@ -170,15 +170,19 @@ class PurchaseService:
             line = InvoiceLine(
                 f"{purchase.credits:,} credits", purchase.amount, Period(tx.now, tx.now), purchase.credits
             )
-            invoice = await payments.create_invoice(
-                account.get_customer(), NewInvoice(purchase.id, CREDIT_CURRENCY, [line], is_charged=False)
-            )
-            if kind is PurchaseKind.AUTOMATIC:
-                try:
+            new, invoice = NewInvoice(purchase.id, CREDIT_CURRENCY, [line], is_charged=False), None
+            try:
+                invoice = await payments.create_invoice(account.get_customer(), new)
+                if kind is PurchaseKind.AUTOMATIC:
                     await payments.pay_invoice(invoice)
-                except (PaymentDeclined, Unprocessable):  # refused, such as without a card
+            except (PaymentDeclined, Unprocessable, CurrencyUnsupported):  # such as without a card
+                if kind is PurchaseKind.MANUAL:
+                    raise
+                if invoice is not None:
                     await payments.void_invoice(invoice)
-            else:
+                async with self.billing.uow.begin(tenant, context) as tx:
+                    await tx.store(CreditPurchase).save(replace(purchase, status=PurchaseStatus.FAILED))
+            if kind is PurchaseKind.MANUAL and invoice is not None:
                 secret = await payments.find_payment_secret(invoice)
                 async with self.billing.uow.begin(tenant, context) as tx:
                     stored = await tx.store(CreditPurchase).get(purchase.id, lock=True)
@@ -188,7 +192,7 @@ class PurchaseService:
             return await get_purchase(tx, purchase.id)
 
     async def refund(self, tenant: Tenant, context: AuditContext, id: str, total: int | None = None) -> CreditPurchase:
-        """Pay back a part of a purchase, and take back the same share of its credit.
+        """Pay back a part of a purchase, and remove the same share of its credit.
 
         Args:
             tenant: The tenant.
@@ -203,6 +207,7 @@ class PurchaseService:
         """
         payments = self.billing.require_payments(tenant)
         async with self.billing.begin_change(tenant, context):
+            await self.billing.synchronise(tenant, context, all_invoices=True)  # the charge may be an old one
             async with self.billing.uow.begin_reading(tenant) as tx:
                 purchase = await get_purchase(tx, id)
                 invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
@@ -210,11 +215,13 @@ class PurchaseService:
             if invoice is None or invoice.status is not InvoiceStatus.PAID:
                 raise Unprocessable(f"The purchase is not paid: its status is {purchase.status}.")
             if not 0 < selected <= purchase.total:
-                raise Unprocessable(f"The purchase cost {purchase.total}. State a total from 1 to {purchase.total}.")
+                raise Unprocessable(
+                    f"The purchase cost {purchase.total} cents. State a total from 1 to {purchase.total} cents."
+                )
             if selected > purchase.refunded:
                 amount, key = selected - purchase.refunded, f"refund:{id}:{selected}"
                 await payments.refund_invoice(invoice.provider_id, amount, key)
-        await self.billing.synchronise(tenant, context, all_invoices=True)  # the charge may be an old one
+        await self.billing.synchronise(tenant, context, all_invoices=True)
         async with self.billing.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, id)
 
@@ -244,5 +251,6 @@ def build_purchase(credits: int, key: str, kind: PurchaseKind, now: datetime) ->
 def _check_currency(account: BillingAccount) -> None:
     if account.currency not in (None, CREDIT_CURRENCY):
         raise CurrencyUnsupported(
-            f"Credit is sold in {CREDIT_CURRENCY}, and your organisation is charged in {account.currency}."
+            f"Credit is sold in {CREDIT_CURRENCY}, and your organisation is charged in {account.currency}. "
+            "Ask the operator to add credit."
         )

@@ -116,8 +116,8 @@ class AccountSynchroniser:
             for one in list_history(plan, prices, subscription.currency)
             if plan.code == subscription.plan
         }
-        is_outdated = plan is not None and plan.monthly != subscription.next_monthly
-        return plan if is_outdated and subscription.monthly in listed else None
+        is_outdated = plan is not None and plan.monthly != subscription.next_price
+        return plan if is_outdated and subscription.price in listed else None
 
     async def _finish(self, job: ClaimedJob) -> None:
         async with self.billing.uow.begin(job.tenant, job.create_context("payments")) as tx:

@@ -33,6 +33,8 @@ class MonthCloser:
 
     async def close_months(self) -> None:
         """Close all ended months in which organisations had a plan by subscription."""
+        if self.billing.payments is None:
+            return
         month = find_month_start((self.billing.clock.now() - CLOSING_DELAY).date())
         for tenant, unclosed in await self.registry.list_unclosed(month):
             with log_errors(_LOG, f"month {unclosed:%Y-%m} not closed", tenant):
@@ -43,23 +45,30 @@ class MonthCloser:
         """Store the charge for a month, and queue the job that creates its invoice; return the charge.
 
         The plan of the month that includes most determines quota and price of each meter, at the prices of the start of
-        the month. Without a recorded plan that still exists, nothing is charged, and neither after the last plan has ended.
+        the month. Only days with a plan by subscription are charged, and nothing if no recorded plan still exists.
         """
         await tx.store(BillingAccount).get(ACCOUNT_ID, lock=True)  # concurrent calls wait for each other
         id = f"{month:%Y-%m}"
         if (closed := await tx.store(UsageCharge).get(id)) is not None:
             return closed
-        account, ends = await load_account(tx), dict(await tx[BillingStore].list_plans(month))
+        account, periods = await load_account(tx), await tx[BillingStore].list_plans(month)
         end = find_next_month(month)
-        start = datetime.combine(month, time(), UTC)
-        priced = price_plans(*await load_prices(tx), account.currency, start)
-        plans = [plan for plan in priced if plan.code in ends]
+        prices, codes = await load_prices(tx), {code for code, _, _ in periods}
+        # a plan that was not sold at the start of the month has its first price
+        by_code = {
+            plan.code: plan
+            for day in (end - timedelta(days=1), month)
+            for plan in price_plans(*prices, account.currency, datetime.combine(day, time(), UTC))
+        }
+        plans = [plan for plan in by_code.values() if plan.code in codes]
         currency = plans[0].currency if plans else account.currency or CREDIT_CURRENCY
         allowances = merge_allowances([plan.meters for plan in plans if plan.currency == currency])
-        last_day = end - timedelta(days=1)
-        last_charged = max((ended_on or last_day for ended_on in ends.values()), default=last_day)
-        series = await self.billing.usage.get_series(tx, None, month, last_charged)
-        lines = tuple(compute_charges(month, series.days, allowances))
+        series = await self.billing.usage.get_series(tx, None, month, end - timedelta(days=1))
+        charged = {
+            meter: [one for one in days if any(began <= one.day <= (ended or end) for _, began, ended in periods)]
+            for meter, days in series.days.items()
+        }
+        lines = tuple(compute_charges(month, charged, allowances))
         charge = UsageCharge(
             id=id, currency=currency, total=sum(line.amount for line in lines), lines=lines, created_at=tx.now
         )
@@ -73,7 +82,7 @@ class MonthCloser:
         context = job.create_context("billing")
         async with self.billing.uow.begin_reading(job.tenant) as tx:
             charge = await tx.store(UsageCharge).get(str(job.args["month"]))
-        if charge is not None and self.billing.payments is not None:
+        if charge is not None:
             new = NewInvoice(f"usage-{charge.id}", charge.currency, charge.lines, is_charged=True)
             await self.billing.create_invoice(job.tenant, context, new)
         async with self.billing.uow.begin(job.tenant, context) as tx:

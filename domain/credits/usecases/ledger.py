@@ -78,7 +78,9 @@ class CreditLedger:
     render_balance: RenderBalance
     render_lot: RenderLot
 
-    async def add_lot(self, tx: Tx, kind: EntryKind, micros: int, reference: str, expires_at: datetime) -> None:
+    async def add_lot(
+        self, tx: Tx, kind: EntryKind, micros: int, reference: str, expires_at: datetime, id: str | None = None
+    ) -> None:
         """Add a lot, unless the reference has one already.
 
         Args:
@@ -87,8 +89,9 @@ class CreditLedger:
             micros: The amount in micro-US-dollars.
             reference: ID of the purchase or adjustment.
             expires_at: When the lot expires.
+            id: ID of the lot; by default a new one.
         """
-        await self._apply(tx, [CreditAction(kind, reference, micros, expires_at, new_id("crl"))])
+        await self._apply(tx, [CreditAction(kind, reference, micros, expires_at, id or new_id("crl"))])
 
     async def set_refunded(self, tx: Tx, reference: str, total_micros: int) -> int:
         """Set how much of a lot was refunded in total, and remove the increase from the lot.

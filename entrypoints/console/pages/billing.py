@@ -182,20 +182,12 @@ def list_countries() -> list[tuple[str, str]]:
 async def confirm_card(page: PageContext) -> Response:
     """Show the form in which a card is stored, or the first payment of a subscription is made."""
     confirmation = await page.api.post("/v1/billing/card")
-    if confirmation["kind"] == "setup":
-        return render_card_form(page, confirmation, CARD_PATH)
-    invoices = (await page.api.get("/v1/billing/invoices", limit=10))["data"]
-    invoice = next((invoice for invoice in invoices if invoice["status"] == "open"), None)
-    return render_card_form(page, confirmation, BASE_PATH, invoice=invoice)
+    target = BASE_PATH if confirmation["kind"] == "payment" else CARD_PATH
+    return render_card_form(page, confirmation, target)
 
 
 def render_card_form(
-    page: PageContext,
-    confirmation: Mapping[str, Any],
-    target: str,
-    *,
-    purchase: Mapping[str, Any] | None = None,
-    invoice: Mapping[str, Any] | None = None,
+    page: PageContext, confirmation: Mapping[str, Any], target: str, purchase: Mapping[str, Any] | None = None
 ) -> Response:
     """Render the payment provider's form for a card.
 
@@ -204,7 +196,6 @@ def render_card_form(
         confirmation: The secret for the form, as in the API.
         target: The page to show after the confirmation.
         purchase: The purchase of credit that is paid, or None.
-        invoice: The invoice of a subscription that is paid, or None.
     """
     payments = page.dependencies.find_optional(Payments)
     return page.render(
@@ -214,7 +205,6 @@ def render_card_form(
         publishable_key=payments.publishable_key if payments else "",
         target=target,
         purchase=purchase,
-        invoice=invoice,
     )
 
 

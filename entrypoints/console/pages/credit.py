@@ -158,5 +158,5 @@ async def show_purchase(page: PageContext) -> Response:
     is_confirmed = bool(page.query.get("confirmed"))
     if purchase.get("confirmation") and page.principal.role == OWNER and not is_confirmed:
         target = f"{CREDIT_PATH}/purchases/{purchase['id']}"
-        return render_card_form(page, purchase["confirmation"], target, purchase=purchase)
+        return render_card_form(page, purchase["confirmation"], target, purchase)
     return page.render("billing/purchase.html", purchase=purchase, is_confirmed=is_confirmed)

@@ -188,14 +188,14 @@ class MemoryPayments(Payments):
             raise PaymentDeclined
         self._results[key] = subscription.id
         state.plan, state.next_plan = plan, None
-        invoice = self._add_invoice(state, lines)
+        invoice = self._add_invoice(state, lines, subscription=subscription.id)
         self._settle(state, invoice)
         assert state.subscription is not None
         state.subscription = replace(
             state.subscription,
             plan=plan.code,
-            monthly=plan.monthly,
-            next_monthly=plan.monthly,
+            price=plan.monthly,
+            next_price=plan.monthly,
             cancel_at_period_end=False,
             cancel_at=None,
             scheduled_change=None,
@@ -210,7 +210,7 @@ class MemoryPayments(Payments):
         state.subscription = replace(
             state.subscription,
             scheduled_change=change if plan.code != subscription.plan else None,
-            next_monthly=plan.monthly,
+            next_price=plan.monthly,
             cancel_at_period_end=False,
             cancel_at=None,
         )
@@ -218,7 +218,7 @@ class MemoryPayments(Payments):
     async def cancel_scheduled_change(self, subscription: PlanSubscription) -> None:
         state = self._find_subscriber(subscription)
         if state.subscription is not None:
-            changes = {"scheduled_change": None, "next_monthly": state.subscription.monthly}
+            changes = {"scheduled_change": None, "next_price": state.subscription.price}
             state.next_plan, state.subscription = None, replace(state.subscription, **changes)
 
     async def set_cancellation(self, subscription: PlanSubscription, *, at_period_end: bool) -> None:
@@ -295,7 +295,9 @@ class MemoryPayments(Payments):
         position = next(number for number, one in enumerate(invoices) if one.provider_id == invoice)
         invoices[position] = replace(invoices[position], **changes)  # type: ignore[arg-type]
 
-    def _add_invoice(self, state: _Customer, lines: list[InvoiceLine], cause: str | None = None) -> str:
+    def _add_invoice(
+        self, state: _Customer, lines: list[InvoiceLine], *, cause: str | None = None, subscription: str | None = None
+    ) -> str:
         """Add an open invoice, which uses the balance; a negative total becomes balance."""
         total = sum(line.amount for line in lines)
         used = min(state.balance, total) if total > 0 else total
@@ -313,6 +315,7 @@ class MemoryPayments(Payments):
                 amount_due=total - used,
                 lines=tuple(lines),
                 cause=cause,
+                subscription=subscription,
                 created_at=self.now,
             )
         )
@@ -325,7 +328,9 @@ class MemoryPayments(Payments):
         assert subscription is not None
         assert state.plan is not None
         period = Period(subscription.current_period_start, subscription.current_period_end)
-        invoice = self._add_invoice(state, [InvoiceLine(state.plan.name, subscription.monthly, period)])
+        invoice = self._add_invoice(
+            state, [InvoiceLine(state.plan.name, subscription.price, period)], subscription=subscription.id
+        )
         state.subscription = replace(state.subscription or subscription, latest_invoice=invoice)
         state.own_invoices.add(invoice)
         if self._get_invoice(invoice).status is InvoiceStatus.PAID:
@@ -352,7 +357,7 @@ class MemoryPayments(Payments):
         period = Period(subscription.current_period_start, subscription.current_period_end)
         rest = Period(since, period.end)
         return [
-            InvoiceLine("Unused time", -prorate(subscription.monthly, since, period), rest, is_proration=True),
+            InvoiceLine("Unused time", -prorate(subscription.price, since, period), rest, is_proration=True),
             InvoiceLine(plan.name, prorate(plan.monthly, since, period), rest, is_proration=True),
         ]
 
@@ -396,8 +401,8 @@ class MemoryPayments(Payments):
         customer.subscription = replace(
             subscription,
             plan=plan.code,
-            monthly=plan.monthly,
-            next_monthly=plan.monthly,
+            price=plan.monthly,
+            next_price=plan.monthly,
             scheduled_change=None,
             current_period_start=start,
             current_period_end=add_months(customer.anchor, months + 1),
