@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import stripe
@@ -182,6 +183,10 @@ class StripePayments(Payments):
             ),
             self._list(self._api.charges.list_async, {"customer": customer}, reads_all=all_invoices),
         )
+        for invoice in invoices:
+            if invoice["lines"]["has_more"]:
+                list_lines = partial(self._api.invoices.line_items.list_async, invoice["id"])
+                invoice["lines"]["data"] = await self._list(list_lines, {}, reads_all=True)
         method = methods.data[0] if methods.data else None
         if method is not None and profile.invoice_settings.default_payment_method != method.id:
             await self._api.customers.update_async(

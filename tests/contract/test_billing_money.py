@@ -776,3 +776,17 @@ async def test_unpaid_purchases_do_not_end_the_grace_period(billing: StripeBilli
         billing.server.state.objects["invoice"][id] = {**newer, "parent": None}
     await billing.synchronise()
     assert (await billing.read()).grace_ends_at == grace_ends_at
+
+
+async def test_all_lines_of_an_invoice_are_stored(billing: StripeBilling) -> None:
+    await billing.store_card()
+    customer, client = (await billing.read()).customer or "", billing.provider.client
+    draft = client.invoices.create({"customer": customer, "currency": "usd"})
+    for number in range(12):
+        client.invoice_items.create(
+            {"customer": customer, "invoice": draft.id, "amount": 100 + number, "currency": "usd"}
+        )
+    client.invoices.finalize_invoice(draft.id)
+    await billing.synchronise()
+    [invoice] = await billing.list_invoices()
+    assert (len(invoice.lines), sum(line.amount for line in invoice.lines)) == (12, invoice.total)

@@ -10,6 +10,7 @@ from tests.stripe_server.store import Document
 
 SELF = {"type": "self"}
 ENDED = ("canceled", "incomplete_expired")
+EMBEDDED_LINES = 10
 
 
 class Invoices(Payments):
@@ -33,6 +34,13 @@ class Invoices(Payments):
                 [self.render(row) for row in self.select("invoice_payment", invoice=each["id"])], "/v1/invoice_payments"
             ),
         }
+
+    def render(self, document: Document) -> Document:
+        """Return a copy without the fields of the server; an invoice has its first ten lines only."""
+        rendered = super().render(document)
+        if rendered.get("object") == "invoice" and len(rendered["lines"]["data"]) > EMBEDDED_LINES:
+            rendered["lines"] |= {"data": rendered["lines"]["data"][:EMBEDDED_LINES], "has_more": True}
+        return rendered
 
     def update_subscription_status(self, invoice: Document, *, is_paid: bool) -> None:
         """Adapt the subscription to the payment of an invoice; implemented by subscriptions."""

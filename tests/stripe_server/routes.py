@@ -326,6 +326,12 @@ def update_invoice(store: Subscriptions, parameters: Document, id: str) -> Docum
     return invoice
 
 
+@route("GET", "/v1/invoices/{invoice}/lines")
+def list_lines(store: Subscriptions, parameters: Document, invoice: str) -> Document:
+    rows = store.get("invoice", invoice)["lines"]["data"]
+    return store.list_page(rows[::-1], f"/v1/invoices/{invoice}/lines", parameters)
+
+
 @route("POST", "/v1/invoices/{invoice}/finalize")
 def finalize_invoice(store: Subscriptions, parameters: Document, id: str) -> Document:
     invoice = store.get("invoice", id)

@@ -51,6 +51,7 @@ CHANGE_LEASE: Final = timedelta(minutes=2)
 """Time after which a change of an account that did not end no longer prevents others."""
 CHANGE_TIMEOUT: Final = timedelta(seconds=90)
 """Time after which a change is cancelled, so that it ends before its lease."""
+_MANAGED_BY_OPERATOR: Final = "The operator manages this subscription. Ask the operator to change it."
 _LOG = logging.getLogger("joinery.billing")
 
 ApplyPurchases = Callable[[Tx, Sequence[Invoice]], Awaitable[Sequence[str]]]
@@ -159,7 +160,8 @@ class BillingService:
             subscription, now, excesses = account.subscription, tx.now, find_excesses(used, plan)
             next_plan = await _load_next_plan(tx, plan, subscription)
         if subscription is not None and not _is_incomplete(subscription):
-            _require_monthly(subscription)
+            if subscription.interval != MONTH:
+                raise Conflict(_MANAGED_BY_OPERATOR)
             is_upgrade = plan.monthly > subscription.price
             if not is_upgrade:
                 refuse_excess(used, plan)
@@ -184,7 +186,7 @@ class BillingService:
 
         Raises:
             PaymentDeclined: The card was declined; nothing has changed.
-            Conflict: An invoice is overdue.
+            Conflict: An invoice is overdue, or the operator manages the subscription.
             Unprocessable: The plan does not exist, or includes less than the organisation keeps.
             CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
         """
@@ -208,7 +210,9 @@ class BillingService:
                     await payments.set_cancellation(subscription, at_period_end=False)
             elif account.grace_ends_at is not None:
                 raise Conflict("An invoice is overdue. Pay it before you change the plan.")
-            elif _require_monthly(subscription) and plan.monthly > subscription.price:
+            elif subscription.interval != MONTH:
+                raise Conflict(_MANAGED_BY_OPERATOR)
+            elif plan.monthly > subscription.price:
                 prorated_from = find_proration_time(subscription, self.clock.now())
                 await payments.change_plan(subscription, plan, prorated_from, key)
             else:
@@ -404,10 +408,13 @@ class BillingService:
         """Set the organisation's plan, and record the days of the month on which usage is charged."""
         billing, today, ended = tx[BillingStore], tx.now.date(), before.subscription
         month = find_month_start(today)
-        if before.granted_plan is not None and ended is not None and ended.current_period_end.date() > month:
-            await billing.begin_plan(month, before.granted_plan, month)
+        if before.granted_plan is not None and ended is not None:
+            period_end = ended.current_period_end.date()
+            if period_end > month:
+                await billing.begin_plan(month, before.granted_plan, month)
             if granted is None:
-                await billing.end_plans(month, min(today, ended.current_period_end.date()))
+                ended_on = min(today, period_end)  # the end may be noticed in the next month
+                await billing.end_plans(find_month_start(ended_on), ended_on)
         if granted is not None:
             await billing.begin_plan(month, granted, today if before.granted_plan is None else month)
         if granted != before.granted_plan:
@@ -508,13 +515,6 @@ def _require_subscription(account: BillingAccount) -> PlanSubscription:
     if account.subscription is None:
         raise Conflict("Your organisation has no subscription. Select a plan first.")
     return account.subscription
-
-
-def _require_monthly(subscription: PlanSubscription) -> bool:
-    """Return true. Raises Conflict for another interval, whose price cannot be compared with that of a plan."""
-    if subscription.interval != MONTH:
-        raise Conflict("The operator manages this subscription. Ask the operator to change it.")
-    return True
 
 
 def _is_incomplete(subscription: PlanSubscription) -> bool:
