@@ -42,8 +42,7 @@ from domain.billing.usecases.purchases import PurchaseUpdater
 from domain.changes.ports import NetworkLog
 from domain.credits.usecases.ledger import CreditLedger
 from domain.ingestion.ports import Connectors
-from domain.jobs.ports import JobStore
-from domain.matching.judge_answers import create_judging_job
+from domain.matching.usecases.judge import resume_judging
 from domain.oauth.ports import TokenHasher
 from domain.outbox.ports import Mailer
 from domain.people.ports import Sessions
@@ -253,11 +252,6 @@ def create_billing_service(
 ) -> BillingService:
     """Create the use cases of billing accounts."""
     return BillingService(uow, clock, payments, usage, updater.apply)
-
-
-async def resume_judging(tx: Tx, cause: str) -> None:
-    """Queue a job of the judge, which may wait for credit; `cause` is what made credit available."""
-    await tx[JobStore].add(create_judging_job(tx.tenant, f"credit:{cause}"))
 
 
 def create_purchase_updater(ledger: CreditLedger) -> PurchaseUpdater:

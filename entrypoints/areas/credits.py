@@ -10,7 +10,7 @@ from domain.credits.ports import CreditStore, CreditUpkeep
 from domain.credits.usecases.ledger import CreditExpirer, CreditLedger, CreditSettingsService
 from domain.credits.usecases.rates import select_rates
 from domain.jobs.usecases.ticks import Tick
-from entrypoints.factories import resume_judging
+from domain.matching.usecases.judge import resume_judging
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import ReadContext, Reply, UndoSupport, WriteContext
 from ports.clock import Clock

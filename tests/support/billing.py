@@ -27,8 +27,9 @@ from domain.billing.usecases.synchronisation import (
 from domain.billing.usecases.usage_charges import CHARGING_JOB, MonthCloser
 from domain.jobs.model import build_lane_name
 from domain.kernel.tenancy import Tenant
+from domain.matching.usecases.judge import resume_judging
 from domain.orgs.ports import OrgStore
-from entrypoints.factories import create_credit_ledger, create_usage_service, resume_judging
+from entrypoints.factories import create_credit_ledger, create_usage_service
 from entrypoints.settings import STRIPE_URL
 from tests.stripe_server import InProcessClient, StripeServer
 from tests.support.backend import Backend

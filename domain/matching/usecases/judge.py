@@ -202,6 +202,11 @@ class _PreparedRequest:
     use: ModelUse
 
 
+async def resume_judging(tx: Tx, cause: str) -> None:
+    """Queue a job of the judge, which may wait for credit; `cause` is what made credit available."""
+    await tx[JobStore].add(create_judging_job(tx.tenant, f"credit:{cause}"))
+
+
 @dataclass(slots=True)
 class _Attempt:
     """State of one attempt of the job.
