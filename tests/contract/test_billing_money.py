@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import stripe
 
-from adapters.postgres.billing import PostgresBillingStore, PostgresPriceRegistry
+from adapters.postgres.billing import PostgresPriceRegistry
 from adapters.postgres.erasure import PostgresErasure
 from adapters.stripe_payments import StripePayments
 from domain.billing.model import (
@@ -25,9 +25,10 @@ from domain.billing.model import (
 from domain.billing.ports import BillingStore
 from domain.billing.usecases import accounts
 from domain.billing.usecases.accounts import SubscriptionRequest
+from domain.billing.usecases.purchases import PurchaseService
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.jobs.model import build_lane_name
-from domain.kernel.errors import DomainError, Unavailable, Unprocessable
+from domain.kernel.errors import Conflict, DomainError, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.judge_answers import JUDGING_JOB, JUDGING_LANE
@@ -138,43 +139,34 @@ async def test_deleted_organisation_is_not_charged(billing: StripeBilling) -> No
 # Concurrent requests with one Idempotency-Key
 
 
-async def test_the_answer_of_the_winner_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    find, create = PostgresBillingStore.find_purchase, StripePayments.create_invoice
-    both, found_none, loser_ended = asyncio.Barrier(2), asyncio.Event(), asyncio.Event()
+async def test_the_response_of_the_request_that_succeeds_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    buy, began, other_failed = PurchaseService.buy, asyncio.Event(), asyncio.Event()
 
-    async def find_together(self: Any, *args: Any, **more: Any) -> Any:
-        found = await find(self, *args, **more)
-        found_none.set()
-        with contextlib.suppress(asyncio.BrokenBarrierError):
-            await both.wait()
-        return found
-
-    async def create_late(self: Any, *args: Any) -> str:  # only the winner gets here
-        await loser_ended.wait()
-        return await create(self, *args)
+    async def buy_late(*args: Any) -> CreditPurchase:
+        if began.is_set() and not other_failed.is_set():
+            raise Conflict("Another request is in progress.")
+        began.set()
+        await other_failed.wait()
+        return await buy(*args)
 
     provider = StripeProvider(datetime(2026, 11, 20, tzinfo=UTC))
-    monkeypatch.setattr(PostgresBillingStore, "find_purchase", find_together)
-    monkeypatch.setattr(StripePayments, "create_invoice", create_late)
+    monkeypatch.setattr(PurchaseService, "buy", buy_late)
     async with run_application(payments=provider.payments) as application:
         owner, _ = await create_token_client(application, "Fjord", "owner")
-        await owner.post("/v1/billing/card")  # opens the account
 
-        async def buy() -> Any:
-            answer = await owner.post("/v1/billing/credits/purchases", {"credits": 1000}, idempotency_key="one")
-            loser_ended.set()
-            return answer
+        async def send() -> Any:
+            return await owner.post("/v1/billing/credits/purchases", {"credits": 1000}, idempotency_key="one")
 
-        first = asyncio.create_task(buy())
-        await found_none.wait()
-        answers = [await buy(), await first]
-        await both.abort()
-        answers.append(await buy())
+        first = asyncio.create_task(send())
+        await began.wait()
+        statuses = [(await send()).status]
+        other_failed.set()
+        statuses += [(await first).status, (await send()).status]
+        assert statuses == [409, 201, 201]
         assert len(provider.server.state.select("invoice")) == 1
-        assert answers[-1].status == 201
 
 
-async def test_an_error_503_of_the_loser_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_503_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     create, began, loser_ended = StripePayments.create_card_setup, asyncio.Event(), asyncio.Event()
 
     async def create_late(self: Any, *args: Any) -> str:
