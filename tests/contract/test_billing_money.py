@@ -714,6 +714,37 @@ async def test_days_before_the_subscription_are_not_charged(billing: StripeBilli
     assert total == (2 * 2_800 * 21 + 31) // 62, "a source for 21 of 31 days, rounded half up"
 
 
+async def test_days_before_the_subscription_are_not_charged_after_an_upgrade(billing: StripeBilling) -> None:
+    await billing.advance(datetime(2026, 12, 1, 12, tzinfo=UTC) - billing.backend.now())
+    await billing.use(SOURCES, 11)
+    await billing.advance(timedelta(days=10))
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.advance(timedelta(days=3))
+    await billing.subscribe("metered_plus")
+    await billing.advance(timedelta(days=20))
+    await billing.close_months()
+    [total] = [one["total"] for one in billing.select("invoice") if one["metadata"]]
+    assert total == (2 * 2_800 * 21 + 31) // 62, "a source for 21 of 31 days, rounded half up"
+
+
+async def test_month_in_which_the_end_of_the_subscription_is_noticed_is_not_charged(billing: StripeBilling) -> None:
+    """The period ends an hour before the month does; the provider ends the subscription an hour after that."""
+    await billing.advance(datetime(2026, 12, 31, 23, tzinfo=UTC) - billing.backend.now())
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.service.cancel(billing.tenant, CALL)
+    await billing.advance(datetime(2027, 1, 31, 22, 59, tzinfo=UTC) - billing.backend.now())
+    await billing.backend.pass_time(timedelta(minutes=62))
+    await billing.synchronise()
+    await billing.use(SOURCES, 11)
+    await billing.advance(timedelta(minutes=5))
+    await billing.advance(timedelta(days=32))
+    await billing.close_months()
+    assert (await billing.get_plan())[0] == "free"
+    assert [one["total"] for one in billing.select("invoice") if one["metadata"]] == []
+
+
 async def test_plan_that_is_first_sold_in_the_month_is_charged(billing: StripeBilling) -> None:
     await billing.set_price("metered", 8_900, billing.backend.now() - timedelta(days=1), "eur", records=50, sources=800)
     await billing.store_card()

@@ -395,7 +395,7 @@ class BillingService:
             _LOG.warning("subscription to an unknown plan", extra={"org": tx.tenant.org, "plan": granted})
             granted = None
         after = replace(after, granted_plan=granted)
-        await self._record_plans(tx, before, granted)
+        await self._record_plans(tx, before, after)
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
@@ -404,19 +404,22 @@ class BillingService:
         await tx.store(BillingAccount).save(after)
         return differing
 
-    async def _record_plans(self, tx: Tx, before: BillingAccount, granted: str | None) -> None:
+    async def _record_plans(self, tx: Tx, before: BillingAccount, after: BillingAccount) -> None:
         """Set the organisation's plan, and record the days of the month on which usage is charged."""
-        billing, today, ended = tx[BillingStore], tx.now.date(), before.subscription
-        month = find_month_start(today)
-        if before.granted_plan is not None and ended is not None:
-            period_end = ended.current_period_end.date()
-            if period_end > month:
+        billing, today, granted = tx[BillingStore], tx.now.date(), after.granted_plan
+        month, is_recorded = find_month_start(today), False
+        if before.granted_plan is not None and before.subscription is not None:
+            period_end = before.subscription.current_period_end.date()
+            is_recorded = period_end > month
+            if is_recorded:
                 await billing.begin_plan(month, before.granted_plan, month)
             if granted is None:
                 ended_on = min(today, period_end)  # the end may be noticed in the next month
                 await billing.end_plans(find_month_start(ended_on), ended_on)
-        if granted is not None:
-            await billing.begin_plan(month, granted, today if before.granted_plan is None else month)
+        # a period that ended before the month may be the last one, until the provider has begun another one
+        if granted is not None and after.subscription and after.subscription.current_period_end.date() > month:
+            # the days before an upgrade are those of the plan before it
+            await billing.begin_plan(month, granted, today if before.granted_plan is None or is_recorded else month)
         if granted != before.granted_plan:
             previous = (await tx[OrgStore].get_organisation()).plan.code
             if before.granted_plan is None and previous != FREE_PLAN:  # a plan that the operator had set
