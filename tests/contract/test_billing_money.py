@@ -275,6 +275,32 @@ async def test_a_price_that_is_set_back_and_forth_applies(billing: StripeBilling
         billing.provider.advance(billing.backend.now())
 
 
+@pytest.mark.parametrize("change", ["unschedule", "resume", "downgrade", "upgrade"])
+async def test_changes_before_the_renewal_keep_the_announced_price(billing: StripeBilling, change: str) -> None:
+    await billing.backend.offer(builders.plan("small", monthly=700, meters=METERED))
+    await billing.store_card()
+    await billing.subscribe("metered")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    for plan, monthly in (("metered", 12_000), ("metered_plus", 60_000)):
+        await billing.set_price(plan, monthly, subscription.current_period_end - timedelta(minutes=5))
+    await billing.reconcile()
+    await billing.advance(subscription.current_period_end - billing.backend.now() - timedelta(hours=1))
+    match change:
+        case "unschedule":
+            await billing.service.cancel_scheduled_change(billing.tenant, CALL)
+        case "resume":
+            await billing.service.cancel(billing.tenant, CALL)
+            await billing.service.resume(billing.tenant, CALL)
+        case "downgrade":
+            await billing.subscribe("small")
+            await billing.subscribe("metered")
+        case "upgrade":
+            await billing.subscribe("metered_plus")
+    await billing.advance(timedelta(hours=4))
+    assert (await billing.list_invoices())[0].total == (60_000 if change == "upgrade" else 12_000)
+
+
 # Subscriptions that are made by hand
 
 

@@ -35,7 +35,7 @@ from domain.billing.model import (
     is_entitled,
 )
 from domain.billing.ports import BillingStore, NewInvoice, Payments
-from domain.billing.prices import find_excesses, price_plans, refuse_excess, select_plan
+from domain.billing.prices import find_excesses, list_history, price_plans, refuse_excess, select_plan
 from domain.billing.tax_ids import normalise_tax_id
 from domain.kernel.errors import Conflict, CurrencyUnsupported, FeatureUnavailable, Unavailable
 from domain.kernel.ids import new_id
@@ -220,6 +220,7 @@ class BillingService:
                 async with self.uow.begin_reading(tenant) as tx:
                     next_plan = await _load_next_plan(tx, plan, subscription)
                 await payments.schedule_change(subscription, next_plan, key)
+        await self.apply_price(tenant, context)
 
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
         """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
@@ -239,6 +240,7 @@ class BillingService:
             subscription = _require_subscription(account)
             if subscription.cancel_at_period_end:
                 await payments.set_cancellation(subscription, at_period_end=False)
+        await self.apply_price(tenant, context)
 
     async def cancel_scheduled_change(self, tenant: Tenant, context: AuditContext) -> None:
         """Keep the current plan instead of a scheduled one. Raises Conflict without a subscription."""
@@ -246,6 +248,43 @@ class BillingService:
         async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
             await payments.cancel_scheduled_change(subscription)
+        await self.apply_price(tenant, context)  # an announced price was scheduled too
+
+    async def apply_price(self, tenant: Tenant, context: AuditContext) -> None:
+        """Schedule the price that applies from the subscription's next period on, if it differs.
+
+        A price that is none of the plan's was negotiated, and stays.
+        """
+        if self.payments is None or await self._find_new_price(tenant) is None:
+            return
+        async with self.begin_change(tenant, context) as account:
+            plan, subscription = await self._find_new_price(tenant), account.subscription
+            if plan is not None and subscription is not None:
+                key = f"price:{subscription.id}:{account.applied_read}"
+                await self.payments.schedule_change(subscription, plan, key)
+
+    async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
+        """Return the plan of the subscription's next period with its price; None if the price stays."""
+        async with self.uow.begin_reading(tenant) as tx:
+            subscription, (plans, prices) = (await load_account(tx)).subscription, await load_prices(tx)
+        if (
+            subscription is None
+            or subscription.status is not SubscriptionStatus.ACTIVE
+            or subscription.cancel_at_period_end
+            or subscription.interval != MONTH
+        ):
+            return None
+        code = subscription.scheduled_change.plan if subscription.scheduled_change else subscription.plan
+        priced = price_plans(plans, prices, subscription.currency, subscription.current_period_end)
+        plan = next((one for one in priced if one.code == code), None)
+        listed = {
+            one.monthly
+            for plan in plans
+            for one in list_history(plan, prices, subscription.currency)
+            if plan.code == subscription.plan
+        }
+        is_outdated = plan is not None and plan.monthly != subscription.next_price
+        return plan if is_outdated and subscription.price in listed else None
 
     async def change_details(self, tenant: Tenant, context: AuditContext, change: BillingDetailsChange) -> None:
         """Change name, email address, address or tax ID on invoices.
