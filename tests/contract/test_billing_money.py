@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -492,6 +493,35 @@ async def test_concurrent_first_requests_have_no_conflict(
     assert not [one for one in found if isinstance(one, BaseException)]
 
 
+async def test_a_late_answer_about_a_deleted_customer_does_not_remove_its_successor(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await billing.store_card()
+    deleted, fetch = (await billing.read()).customer or "", StripePayments.fetch_account
+    both, second_may_end, count = asyncio.Barrier(2), asyncio.Event(), 0
+
+    async def fetch_deleted(self: StripePayments, customer: str, **more: Any) -> Any:
+        nonlocal count
+        state = await fetch(self, customer, **more)
+        if customer != deleted:
+            return state
+        count += 1
+        is_second = count == 2
+        await both.wait()
+        if is_second:
+            await second_may_end.wait()
+        return replace(state, subscription=None, card=None, invoices=(), is_deleted=True)
+
+    monkeypatch.setattr(StripePayments, "fetch_account", fetch_deleted)
+    reads = [asyncio.create_task(billing.synchronise()) for _ in range(2)]
+    await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
+    successor = (await billing.service.open_account(billing.tenant, CALL)).customer
+    second_may_end.set()
+    await asyncio.gather(*reads)
+    assert successor != deleted
+    assert (await billing.read()).customer == successor
+
+
 # Notifications about deleted organisations
 
 
@@ -696,6 +726,23 @@ async def test_usage_under_a_larger_plan_of_the_operator_is_not_charged(billing:
     await billing.advance(timedelta(days=14))
     await billing.close_months()
     assert [one["total"] for one in billing.select("invoice") if one["metadata"]] == []
+
+
+async def test_plan_of_the_operator_includes_its_quotas_in_all_currencies(billing: StripeBilling) -> None:
+    """The plan trial has no price in euros, in which the organisation is charged."""
+    since = billing.backend.now() - timedelta(days=1)
+    await billing.set_price("metered", 8_900, since, "eur", records=50, sources=800)
+    await billing.backend.offer(builders.plan("trial", meters={RECORDS: MeterAllowance(1_000_000, 10, 5)}))
+    async with billing.backend.pool.connect_as_owner() as pooled:
+        statement = b"UPDATE organisations SET plan = 'trial' WHERE id = %s"
+        await pooled.driver_connection.execute(statement, (billing.tenant.org,))
+    await billing.store_card()
+    await billing.subscribe("metered", currency="eur")
+    await billing.use(RECORDS, 1_000_100)
+    await billing.advance(timedelta(days=14))
+    await billing.close_months()
+    totals = [(one["total"], one["currency"]) for one in billing.select("invoice") if one["metadata"]]
+    assert totals == [(10 * 50, "eur")]
 
 
 async def test_a_failed_downgrade_does_not_undo_a_cancellation(billing: StripeBilling) -> None:

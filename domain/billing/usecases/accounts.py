@@ -368,7 +368,7 @@ class BillingService:
     async def _store_state(
         self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ended_lease: datetime | None
     ) -> Sequence[str]:
-        """Store the provider's state, unless a later one is stored; return the names of the parts that differed.
+        """Store the provider's state, unless a later one or another customer is stored; return the parts that differed.
 
         An account whose customer was deleted gets another customer when it is used next.
         """
@@ -376,7 +376,7 @@ class BillingService:
         if before is None:
             return []
         after = _release_lease(before, ended_lease)
-        if read <= before.applied_read:
+        if read <= before.applied_read or state.customer != before.customer:  # a deleted customer has a successor
             await tx.store(BillingAccount).save(after)
             return []
         if state.is_deleted:  # a change that is in progress cannot continue
