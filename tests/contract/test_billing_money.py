@@ -839,6 +839,21 @@ async def test_preview_of_a_downgrade_states_the_next_price(billing: StripeBilli
     assert (preview.due_now, preview.next_amount) == (0, 5_000) == (0, subscription.next_price)
 
 
+async def test_previews_state_the_announced_price_of_the_next_period(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.set_price("metered_plus", 60_000, billing.backend.now() + timedelta(days=5))
+    request = SubscriptionRequest("metered_plus")
+    first = await billing.service.preview(billing.tenant, CALL, request)
+    assert (first.due_now, first.next_amount) == (49_900, 60_000)
+    await billing.subscribe("metered")
+    upgrade = await billing.service.preview(billing.tenant, CALL, request)
+    assert (upgrade.due_now, upgrade.next_amount) == (40_000, 60_000)
+    await billing.subscribe("metered_plus")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert (subscription.price, subscription.next_price) == (49_900, 60_000)
+
+
 async def test_the_amount_of_a_payment_is_that_of_the_subscription(billing: StripeBilling) -> None:
     await billing.subscribe("metered")
     await billing.purchases.buy(billing.tenant, CALL, 1_000, "abandoned")

@@ -167,12 +167,20 @@ class BillingService:
                 refuse_excess(used, plan)
             prorated_from = find_proration_time(subscription, now) if is_upgrade else None
             preview = await payments.preview_change(subscription, plan if is_upgrade else next_plan, prorated_from)
+            if is_upgrade and next_plan.monthly != plan.monthly:
+                renewal = await payments.preview_change(subscription, next_plan, None)
+                preview = replace(preview, next_amount=renewal.next_amount)
         elif is_dry_run and account.customer is None:
             next_at = now + timedelta(days=30)
             preview = ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now)
         else:
             customer = (await self.open_account(tenant, context)).get_customer()
             preview = await payments.preview_subscription(customer, plan)
+            async with self.uow.begin_reading(tenant) as tx:
+                next_plan = select_plan(*await load_prices(tx), plan.code, plan.currency, preview.next_at)
+            if next_plan.monthly != plan.monthly:
+                renewal = await payments.preview_subscription(customer, next_plan)
+                preview = replace(preview, next_amount=renewal.next_amount)
         return replace(preview, excesses=excesses)
 
     async def subscribe(self, tenant: Tenant, context: AuditContext, request: SubscriptionRequest, key: str) -> None:
