@@ -909,3 +909,16 @@ async def test_all_lines_of_an_invoice_are_stored(billing: StripeBilling) -> Non
     await billing.synchronise()
     [invoice] = await billing.list_invoices()
     assert (len(invoice.lines), sum(line.amount for line in invoice.lines)) == (12, invoice.total)
+
+
+async def test_metadata_of_other_invoices_do_not_prevent_the_synchronisation(billing: StripeBilling) -> None:
+    await billing.store_card()
+    customer, client = (await billing.read()).customer or "", billing.provider.client
+    draft = client.invoices.create({"customer": customer, "currency": "usd"})
+    item: Any = {"customer": customer, "invoice": draft.id, "amount": 100, "currency": "usd"}
+    item["metadata"] = {"quantity": "2.5 hours", "meter": "consulting"}
+    client.invoice_items.create(item)
+    client.invoices.finalize_invoice(draft.id)
+    await billing.synchronise()
+    [line] = (await billing.list_invoices())[0].lines
+    assert (line.quantity, line.meter) == (1, None)
