@@ -28,7 +28,7 @@ from domain.billing.usecases import accounts
 from domain.billing.usecases.accounts import SubscriptionRequest
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.jobs.model import build_lane_name
-from domain.kernel.errors import DomainError, Unavailable, Unprocessable
+from domain.kernel.errors import DomainError, PaymentDeclined, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.judge_answers import JUDGING_JOB, JUDGING_LANE
@@ -300,6 +300,45 @@ async def test_changes_before_the_renewal_keep_the_announced_price(billing: Stri
             await billing.subscribe("metered_plus")
     await billing.advance(timedelta(hours=4))
     assert (await billing.list_invoices())[0].total == (60_000 if change == "upgrade" else 12_000)
+
+
+async def announce_price(billing: StripeBilling) -> None:
+    """Subscribe, and schedule a higher price of the plan for the next period."""
+    await billing.store_card()
+    await billing.subscribe("metered")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    await billing.set_price("metered", 12_000, subscription.current_period_end - timedelta(days=5))
+    await billing.reconcile()
+
+
+async def test_interrupted_upgrade_is_not_undone_by_the_announced_price(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = StripePayments.change_plan
+
+    async def change_then_fail(self: StripePayments, *args: Any) -> None:
+        billing.server.faults.append(Fault("POST", "/release$", "503", 3))
+        await change(self, *args)
+        raise Unavailable("The process was killed.")
+
+    await announce_price(billing)
+    monkeypatch.setattr(StripePayments, "change_plan", change_then_fail)
+    with pytest.raises(Unavailable):
+        await billing.subscribe("metered_plus")
+    billing.server.faults.clear()
+    await billing.advance(timedelta(days=32))
+    assert (await billing.get_plan())[0] == "metered_plus"
+
+
+async def test_declined_upgrade_keeps_the_announced_price(billing: StripeBilling) -> None:
+    await announce_price(billing)
+    await billing.store_card(BAD_CARD)
+    with pytest.raises(PaymentDeclined):
+        await billing.subscribe("metered_plus")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert (subscription.price, subscription.next_price) == (9_900, 12_000)
 
 
 # Subscriptions that are made by hand

@@ -37,7 +37,7 @@ from domain.billing.model import (
 from domain.billing.ports import BillingStore, NewInvoice, Payments
 from domain.billing.prices import find_excesses, list_history, price_plans, refuse_excess, select_plan
 from domain.billing.tax_ids import normalise_tax_id
-from domain.kernel.errors import Conflict, CurrencyUnsupported, FeatureUnavailable, Unavailable
+from domain.kernel.errors import Conflict, CurrencyUnsupported, DomainError, FeatureUnavailable, Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.orgs.model import Organisation, Plan
@@ -198,37 +198,48 @@ class BillingService:
             Unprocessable: The plan does not exist, or includes less than the organisation keeps.
             CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
         """
-        payments = self.require_payments(tenant)
-        async with self.begin_change(tenant, context):
-            async with self.uow.begin_reading(tenant) as tx:
-                account, plan, used = await self.load_request(tx, request)
-            subscription = account.subscription
-            if subscription is None or _is_incomplete(subscription):
-                if subscription is not None:
-                    await payments.cancel_now(subscription)
-                # after a cancelled attempt, the request must create another subscription
-                key = f"{key}:{subscription.id if subscription else ''}"
-                await payments.subscribe(
-                    account.get_customer(), plan, request.promotion_code, key, charges_card=account.card is not None
-                )
-            elif subscription.plan == plan.code:  # undo a scheduled change or a cancellation
-                if subscription.scheduled_change is not None:
-                    await payments.cancel_scheduled_change(subscription)
-                if subscription.cancel_at_period_end:
-                    await payments.set_cancellation(subscription, at_period_end=False)
-            elif account.grace_ends_at is not None:
-                raise Conflict("An invoice is overdue. Pay it before you change the plan.")
-            elif subscription.interval != MONTH:
-                raise Conflict(_MANAGED_BY_OPERATOR)
-            elif plan.monthly > subscription.price:
-                prorated_from = find_proration_time(subscription, self.clock.now())
-                await payments.change_plan(subscription, plan, prorated_from, key)
-            else:
-                refuse_excess(used, plan)
-                async with self.uow.begin_reading(tenant) as tx:
-                    next_plan = await _load_next_plan(tx, plan, subscription)
-                await payments.schedule_change(subscription, next_plan, key)
+        try:
+            async with self.begin_change(tenant, context):
+                await self._subscribe(tenant, request, key)
+        except DomainError:
+            with suppress(DomainError):  # the task repeats it
+                await self.apply_price(tenant, context)
+            raise
         await self.apply_price(tenant, context)
+
+    async def _subscribe(self, tenant: Tenant, request: SubscriptionRequest, key: str) -> None:
+        """Subscribe to a plan, or change the plan, during a change of the account."""
+        payments = self.require_payments(tenant)
+        async with self.uow.begin_reading(tenant) as tx:
+            account, plan, used = await self.load_request(tx, request)
+        subscription = account.subscription
+        if subscription is None or _is_incomplete(subscription):
+            if subscription is not None:
+                await payments.cancel_now(subscription)
+            # after a cancelled attempt, the request must create another subscription
+            key = f"{key}:{subscription.id if subscription else ''}"
+            await payments.subscribe(
+                account.get_customer(), plan, request.promotion_code, key, charges_card=account.card is not None
+            )
+        elif subscription.plan == plan.code:  # undo a scheduled change or a cancellation
+            if subscription.scheduled_change is not None:
+                await payments.cancel_scheduled_change(subscription)
+            if subscription.cancel_at_period_end:
+                await payments.set_cancellation(subscription, at_period_end=False)
+        elif account.grace_ends_at is not None:
+            raise Conflict("An invoice is overdue. Pay it before you change the plan.")
+        elif subscription.interval != MONTH:
+            raise Conflict(_MANAGED_BY_OPERATOR)
+        elif plan.monthly > subscription.price:
+            prorated_from = find_proration_time(subscription, self.clock.now())
+            if subscription.scheduled_change is None:  # after an interruption, a schedule would end the new plan
+                await payments.cancel_scheduled_change(subscription)
+            await payments.change_plan(subscription, plan, prorated_from, key)
+        else:
+            refuse_excess(used, plan)
+            async with self.uow.begin_reading(tenant) as tx:
+                next_plan = await _load_next_plan(tx, plan, subscription)
+            await payments.schedule_change(subscription, next_plan, key)
 
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
         """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
