@@ -690,7 +690,7 @@ def _read_lines(invoice: Json) -> list[InvoiceLine]:
     for line in invoice["lines"]["data"]:
         parent = line["parent"] or {}
         details = parent.get("subscription_item_details") or parent.get("invoice_item_details") or {}
-        metadata = line["metadata"]
+        metadata = line["metadata"] if "line" in line["metadata"] else {}  # of lines that the service has created
         lines.append(
             InvoiceLine(
                 line["description"] or "",

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ from domain.billing.usecases.accounts import SubscriptionRequest
 from domain.billing.usecases.purchases import PurchaseService
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.jobs.model import build_lane_name
-from domain.kernel.errors import Conflict, DomainError, Unavailable, Unprocessable
+from domain.kernel.errors import Conflict, DomainError, PaymentDeclined, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.judge_answers import JUDGING_JOB, JUDGING_LANE
@@ -267,6 +268,71 @@ async def test_a_price_that_is_set_back_and_forth_applies(billing: StripeBilling
         billing.provider.advance(billing.backend.now())
 
 
+@pytest.mark.parametrize("change", ["unschedule", "resume", "downgrade", "upgrade"])
+async def test_changes_before_the_renewal_keep_the_announced_price(billing: StripeBilling, change: str) -> None:
+    await billing.backend.offer(builders.plan("small", monthly=700, meters=METERED))
+    await billing.store_card()
+    await billing.subscribe("metered")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    for plan, monthly in (("metered", 12_000), ("metered_plus", 60_000)):
+        await billing.set_price(plan, monthly, subscription.current_period_end - timedelta(minutes=5))
+    await billing.reconcile()
+    await billing.advance(subscription.current_period_end - billing.backend.now() - timedelta(hours=1))
+    match change:
+        case "unschedule":
+            await billing.service.cancel_scheduled_change(billing.tenant, CALL)
+        case "resume":
+            await billing.service.cancel(billing.tenant, CALL)
+            await billing.service.resume(billing.tenant, CALL)
+        case "downgrade":
+            await billing.subscribe("small")
+            await billing.subscribe("metered")
+        case "upgrade":
+            await billing.subscribe("metered_plus")
+    await billing.advance(timedelta(hours=4))
+    assert (await billing.list_invoices())[0].total == (60_000 if change == "upgrade" else 12_000)
+
+
+async def announce_price(billing: StripeBilling) -> None:
+    """Subscribe, and schedule a higher price of the plan for the next period."""
+    await billing.store_card()
+    await billing.subscribe("metered")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    await billing.set_price("metered", 12_000, subscription.current_period_end - timedelta(days=5))
+    await billing.reconcile()
+
+
+async def test_interrupted_upgrade_is_not_undone_by_the_announced_price(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = StripePayments.change_plan
+
+    async def change_then_fail(self: StripePayments, *args: Any) -> None:
+        billing.server.faults.append(Fault("POST", "/release$", "503", 3))
+        await change(self, *args)
+        raise Unavailable("The process was killed.")
+
+    await announce_price(billing)
+    monkeypatch.setattr(StripePayments, "change_plan", change_then_fail)
+    with pytest.raises(Unavailable):
+        await billing.subscribe("metered_plus")
+    billing.server.faults.clear()
+    await billing.advance(timedelta(days=32))
+    assert (await billing.get_plan())[0] == "metered_plus"
+
+
+async def test_declined_upgrade_keeps_the_announced_price(billing: StripeBilling) -> None:
+    await announce_price(billing)
+    await billing.store_card(BAD_CARD)
+    with pytest.raises(PaymentDeclined):
+        await billing.subscribe("metered_plus")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert (subscription.price, subscription.next_price) == (9_900, 12_000)
+
+
 # Subscriptions that are made by hand
 
 
@@ -456,6 +522,35 @@ async def test_concurrent_first_requests_have_no_conflict(
         *(billing.service.open_account(billing.tenant, CALL) for _ in range(2)), return_exceptions=True
     )
     assert not [one for one in found if isinstance(one, BaseException)]
+
+
+async def test_a_late_answer_about_a_deleted_customer_does_not_remove_its_successor(
+    billing: StripeBilling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await billing.store_card()
+    deleted, fetch = (await billing.read()).customer or "", StripePayments.fetch_account
+    both, second_may_end, count = asyncio.Barrier(2), asyncio.Event(), 0
+
+    async def fetch_deleted(self: StripePayments, customer: str, **more: Any) -> Any:
+        nonlocal count
+        state = await fetch(self, customer, **more)
+        if customer != deleted:
+            return state
+        count += 1
+        is_second = count == 2
+        await both.wait()
+        if is_second:
+            await second_may_end.wait()
+        return replace(state, subscription=None, card=None, invoices=(), is_deleted=True)
+
+    monkeypatch.setattr(StripePayments, "fetch_account", fetch_deleted)
+    reads = [asyncio.create_task(billing.synchronise()) for _ in range(2)]
+    await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
+    successor = (await billing.service.open_account(billing.tenant, CALL)).customer
+    second_may_end.set()
+    await asyncio.gather(*reads)
+    assert successor != deleted
+    assert (await billing.read()).customer == successor
 
 
 # Notifications about deleted organisations
@@ -664,6 +759,23 @@ async def test_usage_under_a_larger_plan_of_the_operator_is_not_charged(billing:
     assert [one["total"] for one in billing.select("invoice") if one["metadata"]] == []
 
 
+async def test_plan_of_the_operator_includes_its_quotas_in_all_currencies(billing: StripeBilling) -> None:
+    """The plan trial has no price in euros, in which the organisation is charged."""
+    since = billing.backend.now() - timedelta(days=1)
+    await billing.set_price("metered", 8_900, since, "eur", records=50, sources=800)
+    await billing.backend.offer(builders.plan("trial", meters={RECORDS: MeterAllowance(1_000_000, 10, 5)}))
+    async with billing.backend.pool.connect_as_owner() as pooled:
+        statement = b"UPDATE organisations SET plan = 'trial' WHERE id = %s"
+        await pooled.driver_connection.execute(statement, (billing.tenant.org,))
+    await billing.store_card()
+    await billing.subscribe("metered", currency="eur")
+    await billing.use(RECORDS, 1_000_100)
+    await billing.advance(timedelta(days=14))
+    await billing.close_months()
+    totals = [(one["total"], one["currency"]) for one in billing.select("invoice") if one["metadata"]]
+    assert totals == [(10 * 50, "eur")]
+
+
 async def test_a_failed_downgrade_does_not_undo_a_cancellation(billing: StripeBilling) -> None:
     await billing.store_card()
     await billing.subscribe("metered_plus")
@@ -706,6 +818,37 @@ async def test_days_before_the_subscription_are_not_charged(billing: StripeBilli
     assert total == (2 * 2_800 * 21 + 31) // 62, "a source for 21 of 31 days, rounded half up"
 
 
+async def test_days_before_the_subscription_are_not_charged_after_an_upgrade(billing: StripeBilling) -> None:
+    await billing.advance(datetime(2026, 12, 1, 12, tzinfo=UTC) - billing.backend.now())
+    await billing.use(SOURCES, 11)
+    await billing.advance(timedelta(days=10))
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.advance(timedelta(days=3))
+    await billing.subscribe("metered_plus")
+    await billing.advance(timedelta(days=20))
+    await billing.close_months()
+    [total] = [one["total"] for one in billing.select("invoice") if one["metadata"]]
+    assert total == (2 * 2_800 * 21 + 31) // 62, "a source for 21 of 31 days, rounded half up"
+
+
+async def test_month_in_which_the_end_of_the_subscription_is_noticed_is_not_charged(billing: StripeBilling) -> None:
+    """The period ends an hour before the month does; the provider ends the subscription an hour after that."""
+    await billing.advance(datetime(2026, 12, 31, 23, tzinfo=UTC) - billing.backend.now())
+    await billing.store_card()
+    await billing.subscribe("metered")
+    await billing.service.cancel(billing.tenant, CALL)
+    await billing.advance(datetime(2027, 1, 31, 22, 59, tzinfo=UTC) - billing.backend.now())
+    await billing.backend.pass_time(timedelta(minutes=62))
+    await billing.synchronise()
+    await billing.use(SOURCES, 11)
+    await billing.advance(timedelta(minutes=5))
+    await billing.advance(timedelta(days=32))
+    await billing.close_months()
+    assert (await billing.get_plan())[0] == "free"
+    assert [one["total"] for one in billing.select("invoice") if one["metadata"]] == []
+
+
 async def test_plan_that_is_first_sold_in_the_month_is_charged(billing: StripeBilling) -> None:
     await billing.set_price("metered", 8_900, billing.backend.now() - timedelta(days=1), "eur", records=50, sources=800)
     await billing.store_card()
@@ -725,6 +868,21 @@ async def test_preview_of_a_downgrade_states_the_next_price(billing: StripeBilli
     subscription = (await billing.read()).subscription
     assert subscription is not None
     assert (preview.due_now, preview.next_amount) == (0, 5_000) == (0, subscription.next_price)
+
+
+async def test_previews_state_the_announced_price_of_the_next_period(billing: StripeBilling) -> None:
+    await billing.store_card()
+    await billing.set_price("metered_plus", 60_000, billing.backend.now() + timedelta(days=5))
+    request = SubscriptionRequest("metered_plus")
+    first = await billing.service.preview(billing.tenant, CALL, request)
+    assert (first.due_now, first.next_amount) == (49_900, 60_000)
+    await billing.subscribe("metered")
+    upgrade = await billing.service.preview(billing.tenant, CALL, request)
+    assert (upgrade.due_now, upgrade.next_amount) == (40_000, 60_000)
+    await billing.subscribe("metered_plus")
+    subscription = (await billing.read()).subscription
+    assert subscription is not None
+    assert (subscription.price, subscription.next_price) == (49_900, 60_000)
 
 
 async def test_the_amount_of_a_payment_is_that_of_the_subscription(billing: StripeBilling) -> None:
@@ -782,3 +940,16 @@ async def test_all_lines_of_an_invoice_are_stored(billing: StripeBilling) -> Non
     await billing.synchronise()
     [invoice] = await billing.list_invoices()
     assert (len(invoice.lines), sum(line.amount for line in invoice.lines)) == (12, invoice.total)
+
+
+async def test_metadata_of_other_invoices_do_not_prevent_the_synchronisation(billing: StripeBilling) -> None:
+    await billing.store_card()
+    customer, client = (await billing.read()).customer or "", billing.provider.client
+    draft = client.invoices.create({"customer": customer, "currency": "usd"})
+    item: Any = {"customer": customer, "invoice": draft.id, "amount": 100, "currency": "usd"}
+    item["metadata"] = {"quantity": "2.5 hours", "meter": "consulting"}
+    client.invoice_items.create(item)
+    client.invoices.finalize_invoice(draft.id)
+    await billing.synchronise()
+    [line] = (await billing.list_invoices())[0].lines
+    assert (line.quantity, line.meter) == (1, None)

@@ -35,9 +35,9 @@ from domain.billing.model import (
     is_entitled,
 )
 from domain.billing.ports import BillingStore, NewInvoice, Payments
-from domain.billing.prices import find_excesses, price_plans, refuse_excess, select_plan
+from domain.billing.prices import find_excesses, list_history, price_plans, refuse_excess, select_plan
 from domain.billing.tax_ids import normalise_tax_id
-from domain.kernel.errors import Conflict, CurrencyUnsupported, FeatureUnavailable, Unavailable
+from domain.kernel.errors import Conflict, CurrencyUnsupported, DomainError, FeatureUnavailable, Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.orgs.model import Organisation, Plan
@@ -167,12 +167,20 @@ class BillingService:
                 refuse_excess(used, plan)
             prorated_from = find_proration_time(subscription, now) if is_upgrade else None
             preview = await payments.preview_change(subscription, plan if is_upgrade else next_plan, prorated_from)
+            if is_upgrade and next_plan.monthly != plan.monthly:
+                renewal = await payments.preview_change(subscription, next_plan, None)
+                preview = replace(preview, next_amount=renewal.next_amount)
         elif is_dry_run and account.customer is None:
             next_at = now + timedelta(days=30)
             preview = ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now)
         else:
             customer = (await self.open_account(tenant, context)).get_customer()
             preview = await payments.preview_subscription(customer, plan)
+            async with self.uow.begin_reading(tenant) as tx:
+                next_plan = select_plan(*await load_prices(tx), plan.code, plan.currency, preview.next_at)
+            if next_plan.monthly != plan.monthly:
+                renewal = await payments.preview_subscription(customer, next_plan)
+                preview = replace(preview, next_amount=renewal.next_amount)
         return replace(preview, excesses=excesses)
 
     async def subscribe(self, tenant: Tenant, context: AuditContext, request: SubscriptionRequest, key: str) -> None:
@@ -190,36 +198,48 @@ class BillingService:
             Unprocessable: The plan does not exist, or includes less than the organisation keeps.
             CurrencyUnsupported: The plan is not sold in the currency, or the account has another one.
         """
+        try:
+            async with self.begin_change(tenant, context):
+                await self._subscribe(tenant, request, key)
+        except DomainError:
+            with suppress(DomainError):  # the task repeats it
+                await self.apply_price(tenant, context)
+            raise
+        await self.apply_price(tenant, context)
+
+    async def _subscribe(self, tenant: Tenant, request: SubscriptionRequest, key: str) -> None:
+        """Subscribe to a plan, or change the plan, during a change of the account."""
         payments = self.require_payments(tenant)
-        async with self.begin_change(tenant, context):
+        async with self.uow.begin_reading(tenant) as tx:
+            account, plan, used = await self.load_request(tx, request)
+        subscription = account.subscription
+        if subscription is None or _is_incomplete(subscription):
+            if subscription is not None:
+                await payments.cancel_now(subscription)
+            # after a cancelled attempt, the request must create another subscription
+            key = f"{key}:{subscription.id if subscription else ''}"
+            await payments.subscribe(
+                account.get_customer(), plan, request.promotion_code, key, charges_card=account.card is not None
+            )
+        elif subscription.plan == plan.code:  # undo a scheduled change or a cancellation
+            if subscription.scheduled_change is not None:
+                await payments.cancel_scheduled_change(subscription)
+            if subscription.cancel_at_period_end:
+                await payments.set_cancellation(subscription, at_period_end=False)
+        elif account.grace_ends_at is not None:
+            raise Conflict("An invoice is overdue. Pay it before you change the plan.")
+        elif subscription.interval != MONTH:
+            raise Conflict(_MANAGED_BY_OPERATOR)
+        elif plan.monthly > subscription.price:
+            prorated_from = find_proration_time(subscription, self.clock.now())
+            if subscription.scheduled_change is None:  # after an interruption, a schedule would end the new plan
+                await payments.cancel_scheduled_change(subscription)
+            await payments.change_plan(subscription, plan, prorated_from, key)
+        else:
+            refuse_excess(used, plan)
             async with self.uow.begin_reading(tenant) as tx:
-                account, plan, used = await self.load_request(tx, request)
-            subscription = account.subscription
-            if subscription is None or _is_incomplete(subscription):
-                if subscription is not None:
-                    await payments.cancel_now(subscription)
-                # after a cancelled attempt, the request must create another subscription
-                key = f"{key}:{subscription.id if subscription else ''}"
-                await payments.subscribe(
-                    account.get_customer(), plan, request.promotion_code, key, charges_card=account.card is not None
-                )
-            elif subscription.plan == plan.code:  # undo a scheduled change or a cancellation
-                if subscription.scheduled_change is not None:
-                    await payments.cancel_scheduled_change(subscription)
-                if subscription.cancel_at_period_end:
-                    await payments.set_cancellation(subscription, at_period_end=False)
-            elif account.grace_ends_at is not None:
-                raise Conflict("An invoice is overdue. Pay it before you change the plan.")
-            elif subscription.interval != MONTH:
-                raise Conflict(_MANAGED_BY_OPERATOR)
-            elif plan.monthly > subscription.price:
-                prorated_from = find_proration_time(subscription, self.clock.now())
-                await payments.change_plan(subscription, plan, prorated_from, key)
-            else:
-                refuse_excess(used, plan)
-                async with self.uow.begin_reading(tenant) as tx:
-                    next_plan = await _load_next_plan(tx, plan, subscription)
-                await payments.schedule_change(subscription, next_plan, key)
+                next_plan = await _load_next_plan(tx, plan, subscription)
+            await payments.schedule_change(subscription, next_plan, key)
 
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
         """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
@@ -239,6 +259,7 @@ class BillingService:
             subscription = _require_subscription(account)
             if subscription.cancel_at_period_end:
                 await payments.set_cancellation(subscription, at_period_end=False)
+        await self.apply_price(tenant, context)
 
     async def cancel_scheduled_change(self, tenant: Tenant, context: AuditContext) -> None:
         """Keep the current plan instead of a scheduled one. Raises Conflict without a subscription."""
@@ -246,6 +267,43 @@ class BillingService:
         async with self.begin_change(tenant, context) as account:
             subscription = _require_subscription(account)
             await payments.cancel_scheduled_change(subscription)
+        await self.apply_price(tenant, context)  # an announced price was scheduled too
+
+    async def apply_price(self, tenant: Tenant, context: AuditContext) -> None:
+        """Schedule the price that applies from the subscription's next period on, if it differs.
+
+        A price that is none of the plan's was negotiated, and stays.
+        """
+        if self.payments is None or await self._find_new_price(tenant) is None:
+            return
+        async with self.begin_change(tenant, context) as account:
+            plan, subscription = await self._find_new_price(tenant), account.subscription
+            if plan is not None and subscription is not None:
+                key = f"price:{subscription.id}:{account.applied_read}"
+                await self.payments.schedule_change(subscription, plan, key)
+
+    async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
+        """Return the plan of the subscription's next period with its price; None if the price stays."""
+        async with self.uow.begin_reading(tenant) as tx:
+            subscription, (plans, prices) = (await load_account(tx)).subscription, await load_prices(tx)
+        if (
+            subscription is None
+            or subscription.status is not SubscriptionStatus.ACTIVE
+            or subscription.cancel_at_period_end
+            or subscription.interval != MONTH
+        ):
+            return None
+        code = subscription.scheduled_change.plan if subscription.scheduled_change else subscription.plan
+        priced = price_plans(plans, prices, subscription.currency, subscription.current_period_end)
+        plan = next((one for one in priced if one.code == code), None)
+        listed = {
+            one.monthly
+            for plan in plans
+            for one in list_history(plan, prices, subscription.currency)
+            if plan.code == subscription.plan
+        }
+        is_outdated = plan is not None and plan.monthly != subscription.next_price
+        return plan if is_outdated and subscription.price in listed else None
 
     async def change_details(self, tenant: Tenant, context: AuditContext, change: BillingDetailsChange) -> None:
         """Change name, email address, address or tax ID on invoices.
@@ -329,7 +387,7 @@ class BillingService:
     async def _store_state(
         self, tx: Tx, state: ProviderAccount, read: int, all_invoices: bool, ended_lease: datetime | None
     ) -> Sequence[str]:
-        """Store the provider's state, unless a later one is stored; return the names of the parts that differed.
+        """Store the provider's state, unless a later one or another customer is stored; return the parts that differed.
 
         An account whose customer was deleted gets another customer when it is used next.
         """
@@ -337,7 +395,7 @@ class BillingService:
         if before is None:
             return []
         after = _release_lease(before, ended_lease)
-        if read <= before.applied_read:
+        if read <= before.applied_read or state.customer != before.customer:  # a deleted customer has a successor
             await tx.store(BillingAccount).save(after)
             return []
         if state.is_deleted:  # a change that is in progress cannot continue
@@ -395,7 +453,7 @@ class BillingService:
             _LOG.warning("subscription to an unknown plan", extra={"org": tx.tenant.org, "plan": granted})
             granted = None
         after = replace(after, granted_plan=granted)
-        await self._record_plans(tx, before, granted)
+        await self._record_plans(tx, before, after)
         change = AUDITED_ACCOUNT_FIELDS.describe_update(before, after)
         differing = sorted(change.before.keys() | change.after.keys())
         if differing:
@@ -404,19 +462,22 @@ class BillingService:
         await tx.store(BillingAccount).save(after)
         return differing
 
-    async def _record_plans(self, tx: Tx, before: BillingAccount, granted: str | None) -> None:
+    async def _record_plans(self, tx: Tx, before: BillingAccount, after: BillingAccount) -> None:
         """Set the organisation's plan, and record the days of the month on which usage is charged."""
-        billing, today, ended = tx[BillingStore], tx.now.date(), before.subscription
-        month = find_month_start(today)
-        if before.granted_plan is not None and ended is not None:
-            period_end = ended.current_period_end.date()
-            if period_end > month:
+        billing, today, granted = tx[BillingStore], tx.now.date(), after.granted_plan
+        month, is_recorded = find_month_start(today), False
+        if before.granted_plan is not None and before.subscription is not None:
+            period_end = before.subscription.current_period_end.date()
+            is_recorded = period_end > month
+            if is_recorded:
                 await billing.begin_plan(month, before.granted_plan, month)
             if granted is None:
                 ended_on = min(today, period_end)  # the end may be noticed in the next month
                 await billing.end_plans(find_month_start(ended_on), ended_on)
-        if granted is not None:
-            await billing.begin_plan(month, granted, today if before.granted_plan is None else month)
+        # a period that ended before the month may be the last one, until the provider has begun another one
+        if granted is not None and after.subscription and after.subscription.current_period_end.date() > month:
+            # the days before an upgrade are those of the plan before it
+            await billing.begin_plan(month, granted, today if before.granted_plan is None or is_recorded else month)
         if granted != before.granted_plan:
             previous = (await tx[OrgStore].get_organisation()).plan.code
             if before.granted_plan is None and previous != FREE_PLAN:  # a plan that the operator had set

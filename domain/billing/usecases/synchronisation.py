@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from domain.billing.model import MONTH, PricedPlan, SubscriptionStatus
 from domain.billing.ports import BillingRegistry
-from domain.billing.prices import list_history, price_plans
-from domain.billing.usecases.accounts import BillingService, load_account, load_prices
+from domain.billing.usecases.accounts import BillingService, load_account
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.ticks import log_errors
-from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.kernel.tenancy import Actor, AuditContext
 
 SYNCHRONISATION_JOB: Final = "billing.synchronise"
 RECONCILIATION_JOB: Final = "billing.reconcile"
@@ -63,7 +61,7 @@ class AccountSynchroniser:
         differing = await self.billing.synchronise(job.tenant, context, all_invoices=True)
         if differing:
             _LOG.warning("billing account differed", extra={"org": job.tenant.org, "parts": list(differing)})
-        await self._apply_price(job.tenant, context)
+        await self.billing.apply_price(job.tenant, context)
         await self._finish(job)
 
     async def queue_reconciliations(self) -> None:
@@ -82,42 +80,6 @@ class AccountSynchroniser:
         for tenant in await self.registry.list_ended_grace(self.billing.clock.now()):
             with log_errors(_LOG, "grace period not ended", tenant):
                 await self.billing.end_grace(tenant, context)
-
-    async def _apply_price(self, tenant: Tenant, context: AuditContext) -> None:
-        """Schedule the price that applies from the subscription's next period on, if it differs.
-
-        A price that is none of the plan's was negotiated, and stays.
-        """
-        if self.billing.payments is None or await self._find_new_price(tenant) is None:
-            return
-        async with self.billing.begin_change(tenant, context) as account:
-            plan, subscription = await self._find_new_price(tenant), account.subscription
-            if plan is not None and subscription is not None:
-                key = f"price:{subscription.id}:{account.applied_read}"
-                await self.billing.payments.schedule_change(subscription, plan, key)
-
-    async def _find_new_price(self, tenant: Tenant) -> PricedPlan | None:
-        """Return the plan of the subscription's next period with its price; None if the price stays."""
-        async with self.billing.uow.begin_reading(tenant) as tx:
-            subscription, (plans, prices) = (await load_account(tx)).subscription, await load_prices(tx)
-        if (
-            subscription is None
-            or subscription.status is not SubscriptionStatus.ACTIVE
-            or subscription.cancel_at_period_end
-            or subscription.interval != MONTH
-        ):
-            return None
-        code = subscription.scheduled_change.plan if subscription.scheduled_change else subscription.plan
-        priced = price_plans(plans, prices, subscription.currency, subscription.current_period_end)
-        plan = next((one for one in priced if one.code == code), None)
-        listed = {
-            one.monthly
-            for plan in plans
-            for one in list_history(plan, prices, subscription.currency)
-            if plan.code == subscription.plan
-        }
-        is_outdated = plan is not None and plan.monthly != subscription.next_price
-        return plan if is_outdated and subscription.price in listed else None
 
     async def _finish(self, job: ClaimedJob) -> None:
         async with self.billing.uow.begin(job.tenant, job.create_context("payments")) as tx:

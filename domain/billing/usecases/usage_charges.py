@@ -1,7 +1,7 @@
 """Charges for usage beyond the quotas of a plan: each month is closed once, and then invoiced."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from domain.billing.model import ACCOUNT_ID, CREDIT_CURRENCY, BillingAccount, UsageCharge
@@ -60,9 +60,16 @@ class MonthCloser:
             for day in (end - timedelta(days=1), month)
             for plan in price_plans(*prices, account.currency, datetime.combine(day, time(), UTC))
         }
-        plans = [plan for plan in by_code.values() if plan.code in codes]
-        currency = plans[0].currency if plans else account.currency or CREDIT_CURRENCY
-        allowances = merge_allowances([plan.meters for plan in plans if plan.currency == currency])
+        sold = [plan for plan in by_code.values() if plan.code in codes]
+        currency = sold[0].currency if sold else account.currency or CREDIT_CURRENCY
+        priced = merge_allowances([plan.meters for plan in sold if plan.currency == currency])
+        # a plan that is not sold in the currency, such as one that the operator had set, includes its quotas nevertheless
+        unsold = [
+            {meter: replace(priced.get(meter, one), included=one.included) for meter, one in plan.meters.items()}
+            for plan in prices[0]
+            if sold and plan.code in codes and plan.code not in by_code
+        ]
+        allowances = merge_allowances([priced, *unsold])
         series = await self.billing.usage.get_series(tx, None, month, end - timedelta(days=1))
         charged = {
             meter: [one for one in days if any(began <= one.day <= (ended or end) for _, began, ended in periods)]
