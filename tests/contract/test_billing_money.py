@@ -416,6 +416,20 @@ async def test_a_new_refund_of_an_older_invoice_is_known(billing: StripeBilling)
     assert refunded.refunded == 400
 
 
+async def test_a_refund_that_fails_later_can_be_repeated(billing: StripeBilling) -> None:
+    """The issuer of the card refuses the refund after some days; its credit is removed once."""
+    purchase = await billing.buy_paid()
+    await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
+    [charge] = billing.select("charge", paid=True)
+    charge["amount_refunded"] = 0
+    await billing.advance(timedelta(days=3))
+    await billing.reconcile()
+    assert (await billing.list_invoices())[0].refunded == 0
+    refunded = await billing.purchases.refund(billing.tenant, CALL, purchase.id, 400)
+    assert (refunded.refunded, charge["amount_refunded"]) == (400, 400)
+    assert await billing.get_available() == 6_000_000
+
+
 # Unpaid usage invoices
 
 

@@ -411,7 +411,7 @@ class BillingService:
                 busy_until=None,
             )
             return await self._save_account(tx, before, after)
-        differing = [*await self._store_invoices(tx, state.invoices)]
+        differing = [*await self._store_invoices(tx, state.invoices, all_invoices)]
         overdue = await tx[BillingStore].find_overdue_invoice(state.subscription) if state.subscription else None
         after = replace(
             after,
@@ -425,8 +425,11 @@ class BillingService:
         )
         return [*differing, *await self._save_account(tx, before, after)]
 
-    async def _store_invoices(self, tx: Tx, invoices: Sequence[Invoice]) -> Sequence[str]:
-        """Store the invoices and update the purchases; return the IDs of those that differed."""
+    async def _store_invoices(self, tx: Tx, invoices: Sequence[Invoice], is_complete: bool) -> Sequence[str]:
+        """Store the invoices and update the purchases; return the IDs of those that differed.
+
+        The amounts of refunds decrease only if all invoices and refunds were read (`is_complete`).
+        """
         stored = {
             one.provider_id: one for one in await tx[BillingStore].find_invoices([one.provider_id for one in invoices])
         }
@@ -434,8 +437,9 @@ class BillingService:
         for invoice in reversed(invoices):  # IDs ascend with the time of creation
             known = stored.get(invoice.provider_id)
             named = replace(invoice, id=new_id("inv"))
-            if known is not None:  # refunds of an older charge may be missing
-                named = replace(invoice, id=known.id, refunded=max(invoice.refunded, known.refunded))
+            if known is not None:  # refunds of an older charge may be missing, and a refund may fail later
+                refunded = invoice.refunded if is_complete else max(invoice.refunded, known.refunded)
+                named = replace(invoice, id=known.id, refunded=refunded)
             current.append(named)
             if known is None:
                 await tx.store(Invoice).add(named)

@@ -112,7 +112,7 @@ def _update(purchase: CreditPurchase, invoice: Invoice) -> CreditPurchase:
         invoice=InvoiceReference(invoice.id, invoice.number, invoice.hosted_invoice_url, invoice.invoice_pdf),
         tax=invoice.tax,
         total=invoice.total,
-        refunded=max(purchase.refunded, invoice.refunded),
+        refunded=invoice.refunded,
         client_secret=purchase.client_secret if invoice.status is InvoiceStatus.OPEN else None,
         paid_at=invoice.paid_at,
         expires_at=compute_expiry(invoice.paid_at) if invoice.paid_at else None,
