@@ -166,10 +166,9 @@ class PurchaseService:
                     await tx[AuditLog].add(AUDITED_PURCHASE_FIELDS.describe_creation(purchase))
                 elif kind is PurchaseKind.MANUAL and purchase.credits != credits:
                     raise IdempotencyKeyReused
-            # the number of credits of an automatic purchase may differ from today's setting
-            line = InvoiceLine(
-                f"{purchase.credits:,} credits", purchase.amount, Period(tx.now, tx.now), purchase.credits
-            )
+            # the parameters of repeated requests to the provider must not differ
+            period = Period(purchase.created_at, purchase.created_at)
+            line = InvoiceLine(f"{purchase.credits:,} credits", purchase.amount, period, purchase.credits)
             new, invoice = NewInvoice(purchase.id, CREDIT_CURRENCY, [line], is_charged=False), None
             try:
                 invoice = await payments.create_invoice(account.get_customer(), new)
