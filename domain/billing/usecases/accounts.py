@@ -163,8 +163,6 @@ class BillingService:
             if subscription.interval != MONTH:
                 raise Conflict(_MANAGED_BY_OPERATOR)
             is_upgrade = plan.monthly > subscription.price
-            if not is_upgrade:
-                refuse_excess(used, plan)
             prorated_from = find_proration_time(subscription, now) if is_upgrade else None
             preview = await payments.preview_change(subscription, plan if is_upgrade else next_plan, prorated_from)
             if is_upgrade and next_plan.monthly != plan.monthly:
