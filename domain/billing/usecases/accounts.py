@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from domain.audit.ports import AuditLog
@@ -157,28 +158,23 @@ class BillingService:
         payments = self.require_payments(tenant)
         async with self.uow.begin_reading(tenant) as tx:
             account, plan, used = await self.load_request(tx, request)
-            subscription, now, excesses = account.subscription, tx.now, find_excesses(used, plan)
-            next_plan = await _load_next_plan(tx, plan, subscription)
+        subscription, now, excesses = account.subscription, tx.now, find_excesses(used, plan)
+        if is_dry_run and account.customer is None:
+            next_at = now + timedelta(days=30)
+            return ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now, excesses)
+        preview_plan: Callable[[PricedPlan], Awaitable[ChangePreview]]
         if subscription is not None and not _is_incomplete(subscription):
             if subscription.interval != MONTH:
                 raise Conflict(_MANAGED_BY_OPERATOR)
-            is_upgrade = plan.monthly > subscription.price
-            prorated_from = find_proration_time(subscription, now) if is_upgrade else None
-            preview = await payments.preview_change(subscription, plan if is_upgrade else next_plan, prorated_from)
-            if is_upgrade and next_plan.monthly != plan.monthly:
-                renewal = await payments.preview_change(subscription, next_plan, None)
-                preview = replace(preview, next_amount=renewal.next_amount)
-        elif is_dry_run and account.customer is None:
-            next_at = now + timedelta(days=30)
-            preview = ChangePreview(plan.code, plan.currency, [], plan.monthly, plan.monthly, next_at, now)
+            prorated_from = find_proration_time(subscription, now) if plan.monthly > subscription.price else None
+            preview_plan = partial(payments.preview_change, subscription, prorated_from=prorated_from)
         else:
             customer = (await self.open_account(tenant, context)).get_customer()
-            preview = await payments.preview_subscription(customer, plan)
-            async with self.uow.begin_reading(tenant) as tx:
-                next_plan = select_plan(*await load_prices(tx), plan.code, plan.currency, preview.next_at)
-            if next_plan.monthly != plan.monthly:
-                renewal = await payments.preview_subscription(customer, next_plan)
-                preview = replace(preview, next_amount=renewal.next_amount)
+            preview_plan = partial(payments.preview_subscription, customer)
+        preview = await preview_plan(plan)
+        next_plan = await self._load_plan(tenant, plan, preview.next_at)
+        if next_plan.monthly != plan.monthly:
+            preview = replace(preview, next_amount=(await preview_plan(next_plan)).next_amount)
         return replace(preview, excesses=excesses)
 
     async def subscribe(self, tenant: Tenant, context: AuditContext, request: SubscriptionRequest, key: str) -> None:
@@ -235,9 +231,13 @@ class BillingService:
             await payments.change_plan(subscription, plan, prorated_from, key)
         else:
             refuse_excess(used, plan)
-            async with self.uow.begin_reading(tenant) as tx:
-                next_plan = await _load_next_plan(tx, plan, subscription)
+            next_plan = await self._load_plan(tenant, plan, subscription.current_period_end)
             await payments.schedule_change(subscription, next_plan, key)
+
+    async def _load_plan(self, tenant: Tenant, plan: PricedPlan, at: datetime) -> PricedPlan:
+        """Return the plan with its price at a time."""
+        async with self.uow.begin_reading(tenant) as tx:
+            return select_plan(*await load_prices(tx), plan.code, plan.currency, at)
 
     async def cancel(self, tenant: Tenant, context: AuditContext) -> None:
         """Cancel the subscription at the end of the period; an incomplete one ends now. Raises Conflict without one."""
@@ -296,9 +296,9 @@ class BillingService:
         plan = next((one for one in priced if one.code == code), None)
         listed = {
             one.monthly
-            for plan in plans
-            for one in list_history(plan, prices, subscription.currency)
-            if plan.code == subscription.plan
+            for current in plans
+            if current.code == subscription.plan
+            for one in list_history(current, prices, subscription.currency)
         }
         is_outdated = plan is not None and plan.monthly != subscription.next_price
         return plan if is_outdated and subscription.price in listed else None
@@ -487,8 +487,12 @@ class BillingService:
             await billing.set_entitlement(granted or FREE_PLAN, bills_overage=granted is not None)
 
     @asynccontextmanager
-    async def begin_change(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[BillingAccount]:
+    async def begin_change(
+        self, tenant: Tenant, context: AuditContext, *, all_invoices: bool = False
+    ) -> AsyncIterator[BillingAccount]:
         """Begin a change of the account, whose state at the provider is stored before and after the change.
+
+        With `all_invoices`, all invoices are compared, as in `synchronise`.
 
         Raises Unavailable if another change is in progress, or if the change takes too long.
         """
@@ -501,7 +505,7 @@ class BillingService:
             await tx.store(BillingAccount).save(replace(account, busy_until=lease))
         try:
             async with asyncio.timeout(CHANGE_TIMEOUT.total_seconds()):
-                await self.synchronise(tenant, context)
+                await self.synchronise(tenant, context, all_invoices=all_invoices)
                 async with self.uow.begin_reading(tenant) as tx:
                     account = await load_account(tx)
                 account.get_customer()  # raises if the customer was deleted
@@ -511,7 +515,7 @@ class BillingService:
             if isinstance(error, TimeoutError):
                 raise Unavailable("The payment provider is too slow. Try again.", retry_after=30) from error
             raise
-        await self.synchronise(tenant, context, ended_lease=lease)
+        await self.synchronise(tenant, context, all_invoices=all_invoices, ended_lease=lease)
 
     async def open_account(self, tenant: Tenant, context: AuditContext) -> BillingAccount:
         """Return the account; an account without a customer of the provider gets one."""
@@ -566,12 +570,6 @@ async def load_account(tx: Tx) -> BillingAccount:
 async def load_prices(tx: Tx) -> tuple[Sequence[Plan], Sequence[PlanPrice]]:
     """Return all plans, and the stored prices of plans."""
     return await tx[OrgStore].list_plans(), await tx[BillingStore].list_prices()
-
-
-async def _load_next_plan(tx: Tx, plan: PricedPlan, subscription: PlanSubscription | None) -> PricedPlan:
-    """Return the plan with its price in the next period of the subscription."""
-    at = subscription.current_period_end if subscription else tx.now
-    return select_plan(*await load_prices(tx), plan.code, plan.currency, at)
 
 
 def _require_subscription(account: BillingAccount) -> PlanSubscription:

@@ -177,10 +177,11 @@ class PurchaseService:
             except (PaymentDeclined, Unprocessable, CurrencyUnsupported):  # such as without a card
                 if kind is PurchaseKind.MANUAL:
                     raise
-                if invoice is not None:
+                if invoice is not None:  # its status determines that of the purchase
                     await payments.void_invoice(invoice)
-                async with self.billing.uow.begin(tenant, context) as tx:
-                    await tx.store(CreditPurchase).save(replace(purchase, status=PurchaseStatus.FAILED))
+                else:
+                    async with self.billing.uow.begin(tenant, context) as tx:
+                        await tx.store(CreditPurchase).save(replace(purchase, status=PurchaseStatus.FAILED))
             if kind is PurchaseKind.MANUAL and invoice is not None:
                 secret = await payments.find_payment_secret(invoice)
                 async with self.billing.uow.begin(tenant, context) as tx:
@@ -205,8 +206,7 @@ class PurchaseService:
             Unprocessable: The purchase is not paid, or its price is lower.
         """
         payments = self.billing.require_payments(tenant)
-        async with self.billing.begin_change(tenant, context):
-            await self.billing.synchronise(tenant, context, all_invoices=True)  # the charge may be an old one
+        async with self.billing.begin_change(tenant, context, all_invoices=True):  # the charge may be an old one
             async with self.billing.uow.begin_reading(tenant) as tx:
                 purchase = await get_purchase(tx, id)
                 invoice = await tx.store(Invoice).get(purchase.invoice.id if purchase.invoice else "")
@@ -220,7 +220,6 @@ class PurchaseService:
             if selected > purchase.refunded:
                 amount, key = selected - purchase.refunded, f"refund:{id}:{selected}"
                 await payments.refund_invoice(invoice.provider_id, amount, key)
-        await self.billing.synchronise(tenant, context, all_invoices=True)
         async with self.billing.uow.begin_reading(tenant) as tx:
             return await get_purchase(tx, id)
 
