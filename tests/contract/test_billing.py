@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.billing.model import BillingAccount, CreditPurchase, Invoice, PlanSubscription, SubscriptionStatus
+from domain.billing.model import BillingAccount, CreditPurchase, PlanSubscription, SubscriptionStatus
 from domain.billing.ports import InvalidSignature
 from domain.billing.usecases.accounts import SubscriptionRequest
 from domain.credits.usecases.ledger import CreditSettingsService
@@ -19,7 +19,6 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import MeterAllowance
 from domain.usage.meters import RECORDS, SOURCES, find_month_start, find_next_month
-from domain.usage.ports import UsageMeters
 from domain.usage.usecases.quota import get_monthly_quota
 from entrypoints.factories import create_usage_service
 from tests.stripe_server import InProcessClient
@@ -48,11 +47,6 @@ async def create_harness(backend: Backend, provider: str) -> BillingHarness:
     return BillingHarness(backend, PROVIDERS[provider](backend.now()), Tenant(organisation.id, True))
 
 
-async def list_invoices(billing: BillingHarness) -> list[Invoice]:
-    async with billing.backend.uow.begin_reading(billing.tenant) as tx:
-        return list((await tx.store(Invoice).page(PageRequest(100))).items)
-
-
 async def test_subscription_with_a_card_is_active(billing: BillingHarness) -> None:
     await billing.store_card()
     await billing.subscribe("standard")
@@ -60,9 +54,9 @@ async def test_subscription_with_a_card_is_active(billing: BillingHarness) -> No
     assert account.subscription is not None
     assert (account.subscription.status, account.subscription.plan) == (SubscriptionStatus.ACTIVE, "standard")
     assert await billing.get_plan() == ("standard", True)
-    before = await list_invoices(billing)
+    before = await billing.list_invoices()
     await billing.subscribe("standard")  # has no further effect
-    assert await list_invoices(billing) == before
+    assert await billing.list_invoices() == before
 
 
 async def test_subscription_without_a_card_waits_for_its_payment(billing: BillingHarness) -> None:
@@ -97,7 +91,7 @@ async def test_preview_states_what_an_upgrade_costs(billing: BillingHarness) -> 
     preview = await billing.service.preview(billing.tenant, CALL, SubscriptionRequest("high"))
     assert 0 < preview.due_now < 49900 - 9900
     await billing.subscribe("high")
-    [charged, _] = await list_invoices(billing)
+    [charged, _] = await billing.list_invoices()
     assert charged.total == preview.due_now
     assert await billing.get_plan() == ("high", True)
 
@@ -186,7 +180,7 @@ async def take_step(billing: BillingHarness, step: str, value: float) -> str:
             case "good card" | "bad card":
                 await billing.store_card(GOOD_CARD if step == "good card" else BAD_CARD)
             case "pay":
-                for invoice in await list_invoices(billing):
+                for invoice in await billing.list_invoices():
                     secret = await service.require_payments(tenant).find_payment_secret(invoice.provider_id)
                     if secret is not None:
                         await billing.provider.pay(secret)
@@ -222,23 +216,18 @@ async def test_providers_agree_on_random_histories(backend: Backend, seed: int) 
         assert errors[0] == errors[1], history
         assert await harnesses[0].get_plan() == await harnesses[1].get_plan(), history
         totals = [
-            sorted((one.status, one.total) for one in await list_invoices(each) if one.total) for each in harnesses
+            sorted((one.status, one.total) for one in await each.list_invoices() if one.total) for each in harnesses
         ]
         assert totals[0] == totals[1], history
-
-
-async def use(billing: BillingHarness, meter: str, amount: int) -> None:
-    async with billing.backend.uow.begin(billing.tenant, CALL) as tx:
-        await tx[UsageMeters].add_usage(meter, amount, f"run_{billing.create_key()}")
 
 
 async def test_a_month_is_charged_once_beyond_its_quota(billing: BillingHarness) -> None:
     await billing.store_card()
     await billing.subscribe("standard")
     month = find_month_start(billing.backend.now().date())
-    await use(billing, RECORDS, 400_000)
+    await billing.use(RECORDS, 400_000)
     await billing.advance(timedelta(days=1))
-    await use(billing, RECORDS, 102_001)
+    await billing.use(RECORDS, 102_001)
     async with billing.backend.uow.begin_reading(billing.tenant) as tx:
         assert await get_monthly_quota(tx, RECORDS) is None
         series = await create_usage_service().get_series(tx, RECORDS, month, None)
@@ -255,7 +244,7 @@ async def test_a_month_is_charged_once_beyond_its_quota(billing: BillingHarness)
     assert charge.total == 3 * 10
     [line] = charge.lines
     assert (line.meter, line.quantity) == (RECORDS, sum(one.amount for one in series.days[RECORDS]) - 500_000)
-    [invoice] = [one for one in await list_invoices(billing) if one.cause == f"usage-{charge.id}"]
+    [invoice] = [one for one in await billing.list_invoices() if one.cause == f"usage-{charge.id}"]
     assert (invoice.total, invoice.status) == (30, "paid")
     assert [(one.meter, one.quantity, one.amount) for one in invoice.lines] == [(RECORDS, 2_001, 30)]
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 import stripe
 
 from adapters.stripe_payments import StripePayments
-from domain.billing.model import CreditPurchase, Invoice, PlanSubscription, SubscriptionStatus
+from domain.billing.model import Invoice, PlanSubscription, SubscriptionStatus
 from domain.billing.usecases import accounts
 from domain.credits.usecases.ledger import CreditSettingsService
 from domain.kernel.errors import Conflict, IdempotencyKeyReused, PaymentDeclined, Unavailable, Unprocessable
@@ -17,21 +17,10 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.stripe_server.server import Fault
 from tests.support.backend import Backend
-from tests.support.billing import BAD_CARD, BillingHarness, StripeProvider
+from tests.support.billing import BAD_CARD, StripeBilling, StripeProvider
 from tests.support.builders import CALL
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
-
-
-class StripeBilling(BillingHarness):
-    """Billing of one organisation on the imitated server."""
-
-    provider: StripeProvider
-
-    def find_subscription(self) -> dict[str, Any]:
-        """Return the only active subscription of the server."""
-        [found] = self.provider.server.state.select("subscription", status="active")
-        return found
 
 
 @pytest_asyncio.fixture
@@ -39,14 +28,6 @@ async def billing(backend: Backend) -> StripeBilling:
     """Return the billing of a new organisation with the plan free."""
     organisation = await backend.organisation(plan=await backend.registry.find_plan("free"))
     return StripeBilling(backend, StripeProvider(backend.now()), Tenant(organisation.id, True))
-
-
-async def buy_credit(billing: StripeBilling) -> CreditPurchase:
-    """Return a paid purchase."""
-    purchase = await billing.purchases.buy(billing.tenant, CALL, 1000, "paid")
-    await billing.provider.pay(purchase.client_secret or "")
-    await billing.synchronise()
-    return purchase
 
 
 async def test_refund_of_a_payment_that_failed_before_is_known(billing: StripeBilling) -> None:
@@ -187,7 +168,7 @@ async def test_automatic_purchase_without_a_card_leaves_no_open_invoice(billing:
 
 
 async def test_refund_of_zero_is_refused(billing: StripeBilling) -> None:
-    purchase = await buy_credit(billing)
+    purchase = await billing.buy_paid()
     with pytest.raises(Unprocessable):
         await billing.purchases.refund(billing.tenant, CALL, purchase.id, 0)
     assert not billing.provider.server.state.select("refund")

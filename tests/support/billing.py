@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, Self
+from types import SimpleNamespace
+from typing import Any, Protocol, Self
 
 import stripe
 
 from adapters.api_json.billing import render_purchase
-from adapters.postgres.billing import PostgresBillingRegistry
+from adapters.postgres.billing import PostgresBillingRegistry, PostgresPriceRegistry
+from adapters.postgres.erasure import PostgresErasure
 from adapters.stripe_payments import StripePayments
-from domain.billing.model import BillingAccount, Card
+from domain.billing.model import BillingAccount, Card, CreditPurchase, Invoice, PlanPrice
 from domain.billing.ports import Payments
 from domain.billing.usecases.accounts import BillingService, SubscriptionRequest, load_account
 from domain.billing.usecases.automatic_purchases import AutomaticPurchaser
@@ -26,9 +28,13 @@ from domain.billing.usecases.synchronisation import (
 )
 from domain.billing.usecases.usage_charges import CHARGING_JOB, MonthCloser
 from domain.jobs.model import build_lane_name
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.usecases.judge import resume_judging
 from domain.orgs.ports import OrgStore
+from domain.orgs.usecases.erasure import OrganisationEraser
+from domain.usage.meters import find_month_start
+from domain.usage.ports import UsageMeters
 from entrypoints.factories import create_credit_ledger, create_usage_service
 from entrypoints.settings import STRIPE_URL
 from tests.stripe_server import InProcessClient, StripeServer
@@ -209,6 +215,81 @@ class BillingHarness:
         await self.synchronise()
         if self.tenant in await self.registry.list_ended_grace(self.backend.now()):
             await self.service.end_grace(self.tenant, CALL)
+
+    async def use(self, meter: str, amount: int) -> None:
+        """Record usage of a meter."""
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            await tx[UsageMeters].add_usage(meter, amount, self.create_key())
+
+    async def list_invoices(self) -> list[Invoice]:
+        """Return the newest 100 invoices, newest first."""
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            return list((await tx.store(Invoice).page(PageRequest(100))).items)
+
+
+class StripeBilling(BillingHarness):
+    """Billing of one organisation on the imitated server."""
+
+    provider: StripeProvider
+
+    @property
+    def server(self) -> Any:
+        """The imitated server."""
+        return self.provider.server
+
+    def select(self, kind: str, **fields: Any) -> list[dict[str, Any]]:
+        """Return the server's objects of a kind with these fields."""
+        return list(self.server.state.select(kind, **fields))
+
+    def find_subscription(self) -> dict[str, Any]:
+        """Return the only active subscription of the server."""
+        [found] = self.select("subscription", status="active")
+        return found
+
+    async def buy_paid(self, credits: int = 1000) -> CreditPurchase:
+        """Buy credit, and pay it."""
+        purchase = await self.purchases.buy(self.tenant, CALL, credits, self.create_key())
+        await self.provider.pay(purchase.client_secret or "")
+        await self.synchronise()
+        return purchase
+
+    async def set_price(self, plan: str, monthly: int, since: datetime, currency: str = "usd", **amounts: int) -> None:
+        """Store a price of a plan."""
+        price = PlanPrice(plan, currency, monthly, amounts, since)
+        await PostgresPriceRegistry(self.backend.pool).add_price(price)
+
+    async def reconcile(self) -> None:
+        """Reconcile the accounts that are due."""
+        await self.synchroniser.queue_reconciliations()
+        await run_jobs(self)
+
+    async def get_available(self) -> int:
+        """Return the available credit in micro-US-dollars."""
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            return (await self.ledger.get_balance(tx)).available_micros
+
+    async def erase(self) -> None:
+        """Delete the organisation as `joinery org delete` does."""
+        await self.service.delete_customer(self.tenant)
+        objects: Any = None
+        eraser = OrganisationEraser(PostgresErasure(self.backend.pool), objects, (), grace_seconds=0)
+        await eraser.erase(SimpleNamespace(id=self.tenant.org))  # type: ignore[arg-type]
+
+    async def count_rows(self, table: str) -> int:
+        """Return the number of rows of the organisation."""
+        async with self.backend.pool.connect_as_owner() as pooled:
+            rows = await pooled.driver_connection.execute(
+                f"SELECT count(*) FROM {table} WHERE org = %s".encode(), (self.tenant.org,)
+            )
+            return int((await rows.fetchone() or (0,))[0])
+
+    async def close_months(self) -> int:
+        """Close the ended months of this organisation, and create their invoices; return their number."""
+        month = find_month_start((self.backend.now() - timedelta(days=1)).date())
+        unclosed = [month for tenant, month in await self.registry.list_unclosed(month) if tenant == self.tenant]
+        await self.charges.close_months()
+        await run_jobs(self)
+        return len(unclosed)
 
 
 PROVIDERS: dict[str, Callable[[datetime], VirtualProvider]] = {
