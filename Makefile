@@ -1,8 +1,8 @@
 # Commands for developers; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients test-stripe check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand bench-brand bench-publishing bench-licensed-reads bench-credits
+.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients test-stripe check quality soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages bench-demand bench-brand bench-publishing bench-licensed-reads bench-credits bench-assistant
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -94,13 +94,16 @@ test-stripe: install ## Test billing on a sandbox of Stripe, with test clocks (J
 	@test -n "$$JOINERY_TEST_STRIPE_KEY" || { echo "JOINERY_TEST_STRIPE_KEY is not set: use the secret key of a sandbox of Stripe." >&2; exit 1; }
 	@$(BIN)/python -m pytest -q -k sandbox $(ARGS) tests/contract/test_billing.py
 
+quality: install ## Run the tasks of the assistant, and print a table (JOINERY_TEST_MODEL=openai:https://…/v1:name for a real model).
+	@$(BIN)/python -m pytest -q $(ARGS) tests/quality
+
 soak: install ## Run the long tests.
 	@$(BIN)/python -m pytest -q -m soak tests
 
 fuzz: install ## Test with random files and requests, ten minutes each (SECONDS=600, ARGS).
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand bench-publishing bench-credits: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console bench-demand bench-brand bench-publishing bench-credits bench-assistant: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## Measure how many labelled headers and measures are read correctly (ARGS=FOLDER).
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -129,6 +132,7 @@ bench-exports: ## Compare the time of an export with that of copying the same by
 bench-merges: ## Measure the cost of merges, and of reading merged products.
 bench-usage: ## Measure the cost of counting usage.
 bench-credits: ## Measure how many spends of credit a second the ledger accepts.
+bench-assistant: ## Measure the time that the service adds to a turn of the assistant, and the memory of open turns.
 bench-demand: ## Measure how fast signals of demand are counted, and the release of a day.
 bench-console: ## Measure the time of console pages, and of a search in 100,000 products.
 bench-console-pages: install ## Measure the time of every console page for a large customer (ARGS=--every).

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from email.policy import Policy
 from email.utils import format_datetime
 
 import aiosmtplib
@@ -34,6 +35,17 @@ class MailServer:
     requires_start_tls: bool
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+
+
+class _UnsubscribeHeader(str):
+    """Value of List-Unsubscribe that is written on one line: folding would encode a long URL, which mail programs do not decode."""
+
+    __slots__ = ()
+    name = "List-Unsubscribe"
+
+    def fold(self, *, policy: Policy) -> str:
+        """Return the header; the generator of `email` calls this method."""
+        return f"{self.name}: {self}{policy.linesep}"
 
 
 class SmtpMailer:
@@ -71,6 +83,9 @@ class SmtpMailer:
         email["Date"] = format_datetime(self._clock.now())
         email["Message-ID"] = f"<{message.id}@{self._relay.sender.rpartition('@')[2].strip('>')}>"
         email["Auto-Submitted"] = "auto-generated"
+        if message.unsubscribe_url:
+            email["List-Unsubscribe"] = _UnsubscribeHeader(f"<{message.unsubscribe_url}>")
+            email["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         email.set_content(message.text)
         return email
 

@@ -6,7 +6,16 @@ from adapters.postgres.nodes.pool import Pool
 from benchmarks.stack import Stack
 from benchmarks.start import print_figure
 
-TABLES = ("products", "product_documents", "product_terms", "variants", "offers", "row_fingerprints", "events")
+TABLES = (
+    "products",
+    "product_documents",
+    "product_terms",
+    "product_facets",
+    "variants",
+    "offers",
+    "row_fingerprints",
+    "events",
+)
 SIZES_SQL = """
 SELECT sum(pg_relation_size(part)), sum(pg_indexes_size(part)), sum(pg_total_relation_size(part))
 FROM (SELECT relid AS part FROM pg_partition_tree(%s::regclass) UNION SELECT %s::regclass) AS parts

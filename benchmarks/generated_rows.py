@@ -51,6 +51,7 @@ _JSON = "convert_to('{{\"title\": \"Halden walnut sofa ' || n || '\", \"sku\": \
 _CODES = f"""convert_to('{{"sku": "SKU-' || n || '", "mpn": "' || CASE WHEN n %% 3 = 0 THEN 'MANY' ELSE 'M-' || n END || '", "gtin": "'
     || CASE WHEN n %% 4 = 0 THEN '{GTIN}' ELSE lpad((n + 1)::text, 13, '0') END || '", "rest": "' || repeat('x', 150) || '"}}', 'UTF8')"""
 
+_COLOUR = "CASE WHEN n = 0 THEN 'red' ELSE (ARRAY['white', 'black', 'grey', 'brown', 'beige', 'cream'])[n %% 6 + 1] END"
 _STATEMENTS: Final[Mapping[str, str]] = {
     "sources": f"""
 INSERT INTO sources (org, livemode, id, catalogue, name, kind, connector, config, schedule, status, licence_basis, first_party,
@@ -74,7 +75,17 @@ INSERT INTO product_terms (org, livemode, term, product)
 SELECT %(org)s, true, term, {_format_id("prod", "n", _PRODUCTS)} FROM generate_series(0, {_PRODUCTS} - 1) n,
     unnest(ARRAY['w:halden', 'w:sofa', 'w:' || n, 'c:' || (%(categories)s::text[])[1], CASE WHEN n = 0 THEN 'c:' || (%(categories)s::text[])[2] ELSE 'c:c' || n %% 30 END,
         CASE WHEN n = 0 THEN 'w:alone' WHEN n %% 3 = 0 THEN 'w:walnut' ELSE 'w:oak' END,
-        CASE WHEN n = 0 THEN 'a:preorder' WHEN n %% 5 = 0 THEN 'a:low_stock' ELSE 'a:in_stock' END, 's:' || {_format_source("n", "n = 0")}]) term""",
+        'w:' || {_COLOUR}, CASE WHEN n = 0 THEN 'a:preorder' WHEN n %% 5 = 0 THEN 'a:low_stock' ELSE 'a:in_stock' END, 's:' || {_format_source("n", "n = 0")}]) term""",
+    "product_facets": f"""
+INSERT INTO product_facets (org, livemode, product, catalogue, status, brand_key, category, sources, title_key, currency, price, availabilities, completeness,
+    is_priced, colours, finishes)
+SELECT %(org)s, true, {_format_id("prod", "n", _PRODUCTS)}, %(catalogue)s,
+    CASE WHEN n = 0 THEN 'discontinued' WHEN n %% 20 = 0 THEN 'probably_discontinued' ELSE 'active' END, CASE WHEN n = 0 THEN 'alone' ELSE 'brand' || n %% 100 END,
+    (%(categories)s::text[])[CASE WHEN n = 0 THEN 2 ELSE 1 END], ARRAY[{_format_source("n", "n = 0")}], 'halden walnut sofa ' || n,
+    CASE WHEN n = 0 THEN 'chf' WHEN n %% 7 > 0 THEN 'usd' END, CASE WHEN n = 0 OR n %% 7 > 0 THEN 49900 + n %% 977 END,
+    CASE WHEN n = 0 THEN 8 WHEN n %% 5 = 0 THEN 32 ELSE 64 END, CASE WHEN n = 0 THEN 90 ELSE n %% 80 END, true,
+    CASE WHEN n = 0 THEN 256 ELSE 1 << n %% 6 END, CASE WHEN n %% 3 = 0 THEN 2 ELSE 1 END
+FROM generate_series(0, {_PRODUCTS} - 1) n""",
     "variants": f"""
 INSERT INTO variants (org, livemode, id, product, source, key, sku_code, mpn_code, gtin_key, status, version, data, updated_at)
 SELECT %(org)s, true, {_format_id("var", "n", _VARIANTS)},

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from domain.catalogue.model import Availability
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import Column, FeedSettings
@@ -24,7 +25,7 @@ from domain.ingestion.values.labels import determine_size_kind, find_dimension_o
 from domain.ingestion.values.money import parse_money
 from domain.ingestion.values.quantities import parse_length, parse_weight
 from domain.ingestion.values.rugs import parse_rug_size
-from domain.ingestion.values.stock import derive_availability, parse_availability, split_stock_word
+from domain.ingestion.values.stock import parse_availability, split_stock_word
 from domain.ingestion.values.words import parse_gtin
 
 ParsedMeasure = tuple[dict[str, Any], bool]
@@ -220,7 +221,7 @@ def _parse_stock_row(row: dict[str, str]) -> ParsedMeasure:
     if stock is None:
         return {}, bool(parsed.faults)
     quantity = {} if stock.quantity is None else {"quantity": stock.quantity}
-    values = {**quantity, "availability": stock.availability or derive_availability(stock.quantity or 0)}
+    values = {**quantity, "availability": stock.availability or Availability.from_quantity(stock.quantity or 0)}
     return values, bool(parsed.faults)
 
 

@@ -31,6 +31,10 @@ _COPIES = {
         "livemode, id, {owner}, {catalogue}, source, key, status, version, brand_key, data, updated_at FROM products",
     "published_terms (livemode, term, product, org, catalogue)":
         "livemode, term, product, {owner}, {catalogue} FROM product_terms",
+    "published_facets (livemode, product, org, catalogue, status, brand_key, category, sources, title_key, currency, price, availabilities, completeness, "
+    "is_priced, colours, finishes)":
+        "livemode, product, {owner}, {catalogue}, status, brand_key, category, sources, title_key, currency, price, availabilities, completeness, "
+        "is_priced, colours, finishes FROM product_facets",
     "published_documents (livemode, product, view, org, catalogue, body, etag)":
         "livemode, product, view_name, {owner}, {catalogue}, body, etag FROM product_documents, unnest(ARRAY['network', 'stock']) AS v (view_name)",
     "published_variants (livemode, id, org, catalogue, product, key, sku_code, mpn_code, gtin_key, data)":

@@ -111,6 +111,35 @@ def _build_code_filters(source: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def _build_facet_filters() -> dict[str, dict[str, Any]]:
+    """Return filters that are read by facets, orders, and totals."""
+    price = {"currency": "usd", "min_price": 50000, "max_price": 50400}
+    several = {"category": CATEGORIES[0], "colour": ["grey", "brown"], "availability": ["in_stock", "low_stock"]}
+    return {
+        "brands": {"brands": ["brand7", "brand8"]},
+        "colour, rare": {"colour": ["red"]},
+        "price": price,
+        "completeness": {"completeness": ["low"]},
+        "several facets": several | price,
+        "several facets, rare": several | price | {"brands": ["brand7"], "finish": ["walnut"]},
+        "by title": {"sort": "title"},
+        "by update": {"sort": "updated"},
+        "by price": {"sort": "price_high"},
+        "several facets, by price": several | {"sort": "price_low"},
+        "several facets, by title": several | price | {"sort": "title"},
+        "several facets, by update": several | {"sort": "updated"},
+        "q=walnut sofa, by price": {"q": "walnut sofa", "sort": "price_low"},
+        "q=halden alone sofa, by title": {"q": "halden alone sofa", "sort": "title"},
+        "q=sofas": {"q": "sofas"},
+        "q=wlanut sofa": {"q": "wlanut sofa"},
+        "total": {"include": ["total_count"]},
+        "several facets, total": several | price | {"include": ["total_count"]},
+        "several facets, rare, total": several
+        | price
+        | {"brands": ["brand7"], "finish": ["walnut"], "include": ["total_count"]},
+    }
+
+
 def build_queries(large: LargeOrganisation) -> Iterator[ListQuery]:
     """Yield each list with its filters, both by frequent values and by values that one row or no row has."""
     day, now = large.today.date(), large.today.replace(microsecond=0)
@@ -170,6 +199,7 @@ def build_queries(large: LargeOrganisation) -> Iterator[ListQuery]:
             "variant, a hundred": {"variant": variants},
             "offer, a hundred": {"offer": offers},
             "category and brand": {"category": CATEGORIES[0], "brand": "brand7"},
+            **_build_facet_filters(),
         },
     )
     for name, id in sources.items():

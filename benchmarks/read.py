@@ -16,6 +16,7 @@ import aiohttp
 
 from adapters.postgres.nodes.pool import Pool
 from benchmarks import list_pages, vendor_files
+from benchmarks.copy_baseline import list_written_columns
 from benchmarks.http_load import LoadResult, run_load
 from benchmarks.ingest import print_figure
 from benchmarks.stack import AUDIT_CONTEXT, Stack, running_stack
@@ -24,7 +25,7 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 
 SERVICE_PORT, MINIMAL_APP_PORT = 18_991, 18_992
-CLONED = ("products", "product_terms", "product_documents", "variants", "offers")
+CLONED = ("products", "product_terms", "product_facets", "product_documents", "variants", "offers")
 
 
 async def prepare(stack: Stack, products: int) -> tuple[Tenant, str]:
@@ -43,7 +44,7 @@ async def prepare(stack: Stack, products: int) -> tuple[Tenant, str]:
         other = await stack.create_organisation(f"Other {number}")
         async with stack.dependencies[Pool].connect_as_owner() as pooled:
             for table in CLONED:
-                columns = await _list_columns(pooled, table)
+                columns = await list_written_columns(pooled, table, "org")
                 sql = f"INSERT INTO {table} (org, {columns}) SELECT '{other.id}', {columns} FROM {table} WHERE org = '{tenant.org}'"
                 await pooled.driver_connection.execute(sql.encode())
     async with stack.dependencies[Pool].connect_as_owner() as pooled:
@@ -51,14 +52,6 @@ async def prepare(stack: Stack, products: int) -> tuple[Tenant, str]:
     async with stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
         _, secret = await stack.dependencies[AccessService].create_key(tx, KeyRequest("bench"))
     return tenant, secret
-
-
-async def _list_columns(pooled, table: str) -> str:  # type: ignore[no-untyped-def]
-    cursor = await pooled.driver_connection.execute(
-        "SELECT string_agg(column_name, ', ') FROM information_schema.columns WHERE table_name = %s AND column_name <> 'org' "
-        "AND table_schema = 'public'", (table,),
-    )  # fmt: skip
-    return str((await cursor.fetchone())[0])
 
 
 def build_request(path: str, secret: str) -> bytes:

@@ -23,8 +23,10 @@ from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.host import PluggyConnectors, load_connectors
 from adapters.postgres.agreements import PostgresAgreementRegistry
+from adapters.postgres.assistant import PostgresAssistantUpkeep
 from adapters.postgres.billing import PostgresBillingRegistry, PostgresPriceRegistry
 from adapters.postgres.brand import PostgresBrandRegistry
+from adapters.postgres.comparison import PostgresComparisonUpkeep
 from adapters.postgres.credits import PostgresCreditRateRegistry, PostgresCreditUpkeep
 from adapters.postgres.demand import PostgresDemandUpkeep
 from adapters.postgres.event_log import PostgresNetworkLog
@@ -33,6 +35,7 @@ from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard
 from adapters.postgres.matching import PostgresMatchBacklog
+from adapters.postgres.notifications import PostgresNotificationUpkeep
 from adapters.postgres.oauth import PostgresTokenStore
 from adapters.postgres.orgs import PostgresCredentials, PostgresMemberships, PostgresOrgRegistry, PostgresSsoDirectory
 from adapters.postgres.people import (
@@ -50,8 +53,9 @@ from adapters.postgres.platform import (
     PostgresWorkload,
     PostgresWorkloadMetrics,
 )
+from adapters.postgres.proposals import PostgresProposalUpkeep
 from adapters.postgres.request_logs import PostgresRequestLogSink
-from adapters.postgres.runs import PostgresExportMaintenance
+from adapters.postgres.runs import PostgresExportMaintenance, PostgresScheduledExportMaintenance
 from adapters.postgres.schema_migrations import PostgresSchemaCheck
 from adapters.postgres.secrets import PostgresEncryptedValues, PostgresKeyRingStore
 from adapters.postgres.signals import PostgresSignals
@@ -62,6 +66,7 @@ from adapters.postgres.usage import PostgresUsageMaintenance
 from adapters.postgres.webhook_deliveries import PostgresDeliveryNodes, PostgresDeliveryStore
 from adapters.processes.calls import ProcessCalls, ProcessImageConverter
 from adapters.processes.feed_readers import ProcessFeedReaders
+from adapters.processes.pdf import ProcessPdfPrinter
 from adapters.totp import TotpCodes
 from adapters.webauthn import WebauthnCeremonies
 from adapters.zxcvbn import ZxcvbnEstimator
@@ -69,19 +74,24 @@ from connectors.sdk.context import HttpClient
 from domain.access.ports import CredentialLookup
 from domain.agreements.ports import AgreementRegistry
 from domain.agreements.usecases.publication import AgreementPublisher
+from domain.assistant.ports import AssistantUpkeep
 from domain.billing.ports import BillingRegistry, PriceRegistry
 from domain.brand.ports import BrandRegistry
 from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.comparison.ports import ComparisonUpkeep, PdfPrinter
 from domain.credits.ports import CreditRateRegistry, CreditUpkeep
 from domain.demand.ports import DemandUpkeep
-from domain.exports.ports import ExportUpkeep
+from domain.exports.ports import ExportUpkeep, ScheduledExportUpkeep
 from domain.ingestion.ports import FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
 from domain.kernel.clock import CLOCK
 from domain.mail.ports import InboundAddresses
 from domain.matching.ports import MatchBacklogReader
 from domain.media.ports import ImageConverter, ImageFetcher
+from domain.notifications.ports import NotificationTexts, NotificationUpkeep
+from domain.notifications.usecases.rules import NotificationRuleService
+from domain.notifications.usecases.sending import ReceiverClient
 from domain.oauth.ports import OAuthProtocol, TokenStore
 from domain.orgs.ports import Memberships, OrgRegistry
 from domain.outbox.ports import Outbox
@@ -102,6 +112,7 @@ from domain.people.usecases.notices import SecurityNotifier
 from domain.people.usecases.passwords import PasswordService
 from domain.platform.ports import Incidents, Instances, PlatformChecks, SchemaCheck, Workload, WorkloadMetricsReader
 from domain.probes.ports import DocumentParser, WebClient
+from domain.proposals.ports import ProposalUpkeep
 from domain.request_logs.ports import RequestLogSink
 from domain.secrets.keys import ActiveKeys
 from domain.secrets.ports import EncryptedValues, KeyRingStore, Vault
@@ -134,6 +145,15 @@ FACTORIES = [factory for name, factory in vars(factories).items() if name.starts
 """The functions `create_…` of entrypoints.factories; each creates an instance of the type that its return annotation names."""
 
 
+def _create_notification_texts(settings: Settings, keys: ActiveKeys) -> NotificationTexts:
+    """Create the texts of notifications."""
+    from entrypoints.console.notification_texts import (  # noqa: PLC0415  slow to import, and few processes send any
+        ConsoleNotificationTexts,
+    )
+
+    return ConsoleNotificationTexts(settings.base_url, keys)
+
+
 def create_dependencies(settings: Settings, process_name: str = "command") -> Dependencies:
     """Create the dependency container of a process, whose instances are created at first use.
 
@@ -154,6 +174,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         CredentialLookup: PostgresCredentials,
         CreditRateRegistry: PostgresCreditRateRegistry,
         CreditUpkeep: PostgresCreditUpkeep,
+        AssistantUpkeep: PostgresAssistantUpkeep,
         DeliveryStore: PostgresDeliveryStore,
         DeliveryDatabases: partial(PostgresDeliveryNodes, shards=SHARD_COUNT),
         JobDispatcher: PostgresDispatch,
@@ -161,9 +182,12 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         EventReader: PostgresEventReader,
         EventRendering: JsonEventRendering,
         ExportUpkeep: PostgresExportMaintenance,
+        ScheduledExportUpkeep: PostgresScheduledExportMaintenance,
         Factors: PostgresFactors,
         FeedReaderFactory: ProcessFeedReaders,
         ParserRunner: ProcessCalls,
+        PdfPrinter: ProcessPdfPrinter,
+        ComparisonUpkeep: PostgresComparisonUpkeep,
         ImageConverter: ProcessImageConverter,
         FileWorkspaces: partial(FileWorkspaces, settings.work_dir),
         GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=factories.get_release_version()),
@@ -180,6 +204,10 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         Memberships: PostgresMemberships,
         DnsResolver: partial(DnsRecords, settings.resolver),
         NetworkLog: PostgresNetworkLog,
+        NotificationTexts: _create_notification_texts,
+        NotificationUpkeep: PostgresNotificationUpkeep,
+        NotificationRuleService: partial(NotificationRuleService, allowed_hosts=hosts),
+        ReceiverClient: partial(ReceiverClient, user_agent=f"Joinery/{factories.get_release_version()}"),
         SecurityNotifier: partial(SecurityNotifier, base_url=base_url),
         OneTimeCodes: TotpCodes,
         OneTimeLinks: PostgresOneTimeLinks,
@@ -199,6 +227,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         PostgresShards: partial(PostgresShards, shards=SHARD_COUNT),
         PostgresPurgeGuard | None: PostgresPurgeGuard,
         CatalogueRenderer: partial(JsonCatalogueRendering, base_url),
+        ProposalUpkeep: PostgresProposalUpkeep,
         TrustedProxies: partial(TrustedProxies, settings.trusted_proxies),
         RequestLogSink: PostgresRequestLogSink,
         SchemaCheck: PostgresSchemaCheck,

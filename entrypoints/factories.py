@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final, NewType
+from typing import Any, NewType
 from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm import AesGcmVault
@@ -15,12 +15,8 @@ from adapters.api_json.credits import render_balance, render_lot
 from adapters.api_json.cursors import FeedCursorSigner
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
-from adapters.http.outbound import MODEL_BOUNDS, HttpOutbound
-from adapters.llm.anthropic import AnthropicFormat
-from adapters.llm.dialect import ModelApiFormat
-from adapters.llm.models import ProviderModels
-from adapters.llm.openai import OpenAiFormat
-from adapters.llm.pricing import TokenPrice
+from adapters.http.outbound import UPLOAD_BOUNDS, HttpOutbound
+from adapters.http.sockets import VettedSockets
 from adapters.memory_limits import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
 from adapters.oidc.provider import OidcProviders
@@ -29,18 +25,34 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.oauth import PostgresTokenStore
 from adapters.processes.calls import ProcessCalls, ProcessImageConverter
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
+from adapters.processes.pdf import ProcessPdfPrinter
+from adapters.pydantic_ai.assistant import PydanticAssistantEngine
+from adapters.pydantic_ai.generation import PydanticModels
+from adapters.pydantic_ai.pricing import TokenPrice
+from adapters.pydantic_ai.providers import ModelServer
+from adapters.pydantic_ai.scripted import MODEL_NAME, InvalidScript, ModelScript
 from adapters.redis.limits import RedisLimits
+from adapters.s3.bucket_target import BucketTarget
 from adapters.s3.objects import S3Objects
-from adapters.scripted_models import InvalidScript, ScriptedModels
 from adapters.smtp import MailServer, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService
+from domain.assistant.ports import AssistantEngine
+from domain.assistant.usecases.budget import AssistantBudget
+from domain.assistant.usecases.conversations import (
+    AssistantPreferencesService,
+    AssistantSettingsService,
+    ConversationService,
+)
+from domain.assistant.usecases.turns import TurnService
 from domain.billing.ports import Payments
 from domain.billing.usecases.accounts import BillingService
 from domain.billing.usecases.purchases import PurchaseUpdater
 from domain.changes.ports import NetworkLog
 from domain.credits.usecases.ledger import CreditLedger
+from domain.exports.ports import FileTargets
+from domain.exports.schedules import TargetKind
 from domain.ingestion.ports import Connectors
 from domain.matching.usecases.judge import resume_judging
 from domain.oauth.ports import TokenHasher
@@ -68,15 +80,12 @@ from ports.objects import ObjectStore
 from ports.schemas import SchemaValidator
 from ports.telemetry import Telemetry, Tracing
 from ports.unit_of_work import Tx, UnitOfWork
+from ports.workspaces import Workspaces
 
 FILE_LIMITS = FileLimits()
 """Default limits of a feed file."""
-ModelClient = NewType("ModelClient", GuardedClient)
-"""HTTP client that is used only for requests to the model provider."""
 ProcessName = NewType("ProcessName", str)
 """Name of a process in telemetry, such as `api`."""
-API_FORMATS: Final[Mapping[str, type[ModelApiFormat]]] = {"openai": OpenAiFormat, "anthropic": AnthropicFormat}
-"""Request and response formats by the kind of model API in JOINERY_MODELS."""
 
 
 def get_release_version() -> str:
@@ -112,6 +121,15 @@ def create_feed_cursor_signer(keys: ActiveKeys) -> FeedCursorSigner:
 def create_identity_providers(settings: Settings, http: GuardedClient) -> IdentityProviders:
     """Create the client of organisations' identity providers."""
     return OidcProviders(HttpOutbound(http, settings.allow_private_hosts))
+
+
+def create_file_targets(settings: Settings, http: GuardedClient, clock: Clock) -> FileTargets:
+    """Create the clients of the targets of scheduled exports."""
+    from adapters.sftp import SftpTarget  # noqa: PLC0415  slow to import, and most processes send no files
+
+    hosts = settings.allow_private_hosts
+    bucket = BucketTarget(HttpOutbound(http, hosts, UPLOAD_BOUNDS), clock)
+    return FileTargets({TargetKind.BUCKET: bucket, TargetKind.SFTP: SftpTarget(VettedSockets(hosts))})
 
 
 def create_pool(settings: Settings, vault: AesGcmVault) -> Pool:
@@ -184,38 +202,43 @@ def create_parser_processes(settings: Settings, max_processes: int | None = None
     )
 
 
-def create_model_client(settings: Settings) -> ModelClient:
-    """Create the HTTP client of the model provider, which may also be in a private network."""
-    return ModelClient(
-        GuardedClient(allowed_hosts=_find_model_hosts(settings), version=get_release_version(), allows_any_port=True)
-    )
+def create_pdf_printer(settings: Settings, workspaces: Workspaces) -> ProcessPdfPrinter:
+    """Create the renderer of PDF, which runs in separate processes with the memory limit of feed readers."""
+    return ProcessPdfPrinter(_build_fork_server_command("printer", settings), workspaces)
 
 
-def _find_model_hosts(settings: Settings) -> frozenset[str]:
-    """Return the host and port of the model provider; an empty set without a provider."""
-    return frozenset({urlsplit(settings.provider.url).netloc}) if settings.provider is not None else frozenset()
-
-
-def create_language_models(settings: Settings, schemas: SchemaValidator, client: ModelClient) -> LanguageModels | None:
-    """Create the client of the language models in JOINERY_MODELS; return None if the setting is empty. Raises SettingsError."""
+def create_pydantic_models(settings: Settings, schemas: SchemaValidator) -> PydanticModels | None:
+    """Create the language models in JOINERY_MODELS; return None if the setting is empty. Raises SettingsError."""
     if settings.models is None:
         return None
-    if (server_settings := settings.provider) is not None:
-        prices = {name: TokenPrice(*price) for name, price in server_settings.prices.items()}
-        outbound = HttpOutbound(client, _find_model_hosts(settings), MODEL_BOUNDS)
-        return ProviderModels(
-            outbound,
-            API_FORMATS[server_settings.api](),
-            schemas,
-            server_settings.url,
-            server_settings.model,
-            prices,
-            server_settings.key,
-        )
+    if (provider := settings.provider) is not None:
+        server = ModelServer(provider.api, provider.url, provider.key, f"Joinery/{get_release_version()}")
+        prices = {name: TokenPrice(*price) for name, price in provider.prices.items()}
+        return PydanticModels(server, schemas, provider.model, prices, provider.routes)
     try:
-        return ScriptedModels.from_file(Path(unquote(urlsplit(settings.models).path)), schemas)
+        script = ModelScript.from_file(Path(unquote(urlsplit(settings.models).path)))
     except InvalidScript as error:
         raise SettingsError(f"The script of model answers in JOINERY_MODELS cannot be loaded: {error}") from error
+    return PydanticModels(script, schemas, MODEL_NAME, {MODEL_NAME: TokenPrice(0, 0)})
+
+
+def create_language_models(models: PydanticModels | None) -> LanguageModels | None:
+    """Return the language models for requests with structured answers; None if none are configured."""
+    return models
+
+
+def create_assistant_engine(models: PydanticModels | None) -> AssistantEngine | None:
+    """Create the engine of the assistant; return None if no model is configured."""
+    return PydanticAssistantEngine(models) if models is not None else None
+
+
+def create_turn_service(
+    uow: UnitOfWork, clock: Clock, engine: AssistantEngine | None, ledger: CreditLedger
+) -> TurnService:
+    """Create the use cases of the assistant's turns."""
+    settings = AssistantSettingsService(engine.is_available if engine else None)
+    conversations = ConversationService(settings, AssistantPreferencesService())
+    return TurnService(uow, clock, engine, AssistantBudget(ledger), conversations)
 
 
 def create_payments(settings: Settings) -> Payments | None:

@@ -1,6 +1,6 @@
 """`python -m entrypoints.parser`: parses data from outside, each item in its own child process.
 
-An item is a web document, a mail, a large request body or a list of categories.
+An item is a web document, a mail, a large request body, a list of categories or of products.
 """
 
 import sys
@@ -11,6 +11,8 @@ from adapters.mime import reader
 from adapters.processes.calls import map_functions_by_name
 from adapters.processes.fork_server import ForkServer, exit_with_parent_and_inherit_socket
 from adapters.senders import checks
+from domain.agents.usecases import categories
+from domain.matching import variant_groups
 from entrypoints.http import body as body_check
 
 FUNCTIONS = map_functions_by_name(
@@ -22,6 +24,8 @@ FUNCTIONS = map_functions_by_name(
     reader.parse_message,
     checks.verify_sender,
     category_rules.render_categories,
+    categories.list_candidates,
+    variant_groups.find_variant_groups,
     body_check.validate_body,
 )
 

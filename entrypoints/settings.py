@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from adapters.pydantic_ai.pricing import find_list_price
 from entrypoints.errors import SettingsError
 
 MIN_SECRET_LENGTH = 32
@@ -27,7 +28,10 @@ PROVIDER_URLS: Final[Mapping[str, str]] = {
 STRIPE_URL: Final = "https://api.stripe.com"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAILBOX = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
+MODEL_TASKS: Final = ("mappings", "matching", "categories", "assistant")
+"""Tasks to which JOINERY_MODEL_ROUTES can assign models."""
 _PRICE = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
+_MODEL_NAME = re.compile(r"[!-<>-~]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class ModelProvider:
         url: The API's URL.
         model: The default model.
         prices: Micro-US-dollars per million input and output tokens by model. A model without a price is not used.
+        routes: Models by task, for tasks that do not use the default model.
         key: The API key.
     """
 
@@ -46,6 +51,7 @@ class ModelProvider:
     url: str
     model: str
     prices: Mapping[str, tuple[int, int]]
+    routes: Mapping[str, str]
     key: str | None = field(default=None, repr=False)
 
 
@@ -157,9 +163,11 @@ class Settings:
     http2: bool = False
     """True if the API accepts HTTP/2 without TLS, by upgrade or prior knowledge."""
     models: str | None = None
-    """Language models for column mappings and the judge: a key of PROVIDER_URLS or `scripted:///…`; None for none."""
+    """Language models for column mappings, the judge, agents and the assistant: a key of PROVIDER_URLS or `scripted:///…`; None for none."""
     provider: ModelProvider | None = None
     """Model provider if `models` is `openai` or `anthropic`, else None."""
+    agents_enabled: bool = True
+    """True if the organisations' agents may propose and apply changes."""
     smtp: SmtpServer | None = None
     """SMTP server for outgoing mail; if None, mail stays in the outbox."""
     stripe: StripeAccount | None = None
@@ -299,12 +307,12 @@ def _read_provider(env: Mapping[str, str]) -> ModelProvider | None:
         raise SettingsError("JOINERY_MODELS_KEY is not set. The provider requires a key.")
     if key is not None and not (key.isascii() and key.isprintable()):
         raise SettingsError("JOINERY_MODELS_KEY must have printable ASCII characters only.")
-    prices = _read_prices(env)
+    prices = _read_prices(env, api, url)
     if model not in prices:
         raise SettingsError(
             "JOINERY_MODEL must name a model in JOINERY_MODEL_PRICES. Add its price there, such as `small-1=250000/2000000`."
         )
-    return ModelProvider(api, url, model, prices, key)
+    return ModelProvider(api, url, model, prices, _read_routes(env, prices), key)
 
 
 def _check_models_url(url: str, allowed_hosts: frozenset[str]) -> None:
@@ -321,14 +329,43 @@ def _check_models_url(url: str, allowed_hosts: frozenset[str]) -> None:
         raise SettingsError("JOINERY_MODELS_URL must be https, unless JOINERY_ALLOW_PRIVATE_HOSTS names its host.")
 
 
-def _read_prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
+def _read_prices(env: Mapping[str, str], api: str, url: str) -> Mapping[str, tuple[int, int]]:
+    """Return the prices by model. The price of a bare name is the provider's list price."""
     given = [part.strip() for part in env.get("JOINERY_MODEL_PRICES", "").split(",") if part.strip()]
-    found = [_PRICE.fullmatch(part) for part in given]
-    if not all(found):
+    prices: dict[str, tuple[int, int]] = {}
+    for part in given:
+        if found := _PRICE.fullmatch(part):
+            prices[found[1]] = int(found[2]), int(found[3])
+        elif _MODEL_NAME.fullmatch(part):
+            price = find_list_price(api, part) if url == PROVIDER_URLS[api] else None
+            if price is None:
+                raise SettingsError(
+                    f"JOINERY_MODEL_PRICES names `{part}` without a price, and the list prices of {url} do not contain exactly this "
+                    f"name. Add its price, such as `{part}=250000/2000000`."
+                )
+            prices[part] = price.input_price, price.output_price
+        else:
+            raise SettingsError(
+                "JOINERY_MODEL_PRICES must be a comma-separated list of `model=input/output`: micro-US-dollars per million tokens, "
+                "or `model` for the provider's list price."
+            )
+    return prices
+
+
+def _read_routes(env: Mapping[str, str], prices: Mapping[str, tuple[int, int]]) -> Mapping[str, str]:
+    """Return the models by task."""
+    parts = [part.partition("=") for part in env.get("JOINERY_MODEL_ROUTES", "").split(",") if part.strip()]
+    routes = {task.strip(): model.strip() for task, _, model in parts}
+    if (unknown := next((task for task in routes if task not in MODEL_TASKS), None)) is not None:
         raise SettingsError(
-            "JOINERY_MODEL_PRICES must be a comma-separated list of `model=input/output`: micro-US-dollars per million tokens."
+            f"JOINERY_MODEL_ROUTES must be a comma-separated list of `task=model`. The tasks are {', '.join(MODEL_TASKS)}, not "
+            f"{unknown!r}."
         )
-    return {one[1]: (int(one[2]), int(one[3])) for one in found if one}
+    if (unpriced := next((model for model in routes.values() if model not in prices), None)) is not None:
+        raise SettingsError(
+            f"JOINERY_MODEL_ROUTES names {unpriced!r}, which is not in JOINERY_MODEL_PRICES. Add its price there."
+        )
+    return routes
 
 
 def _read_otlp_url(env: Mapping[str, str]) -> str | None:
@@ -458,6 +495,7 @@ def read_settings(env: Mapping[str, str] | None = None) -> Settings:
         http2=_read_switch(env, "JOINERY_HTTP2"),
         models=_read_models(env),
         provider=_read_provider(env),
+        agents_enabled=_read_switch(env, "JOINERY_AGENTS", default="on"),
         smtp=_read_smtp(env, base_url),
         stripe=_read_stripe(env),
     )

@@ -11,11 +11,11 @@ class ModelPrompt:
     """Request to a language model.
 
     Attributes:
-        task: The purpose of the request.
+        task: The purpose of the request, which selects the operator's model for it.
         instructions: The instructions, which the service has written.
         data: Data of third parties, in JSON types, which the model must not treat as instructions.
-        schema: The JSON Schema (Draft 2020-12) of the result.
-        model: The name of the model; None for the operator's default model.
+        schema: The JSON Schema (Draft 2020-12) of the result, an object. Each part states its `type`, or has `anyOf`.
+        model: The name of the model; None for the operator's model for the task.
     """
 
     task: str

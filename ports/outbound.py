@@ -1,5 +1,6 @@
-"""HTTP requests to third parties: only to permitted addresses, with limits of time and size, without following redirects."""
+"""Requests to third parties: only to permitted addresses, with limits of time and size, without following redirects."""
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,18 +17,7 @@ class OutboundResponse:
 
 
 class OutboundFailed(Exception):
-    """There was no complete response. The message contains no URL and no secret, so that users may see it.
-
-    Attributes:
-        is_unsent: Whether the request was certainly not sent.
-        partial_response: The beginning of a response whose body is too large or has an unsupported encoding.
-    """
-
-    def __init__(
-        self, message: str, *, is_unsent: bool = False, partial_response: OutboundResponse | None = None
-    ) -> None:
-        super().__init__(message)
-        self.is_unsent, self.partial_response = is_unsent, partial_response
+    """There was no complete response. The message contains no URL and no secret, so that users may see it."""
 
 
 class OutboundClient(Protocol):
@@ -41,4 +31,12 @@ class OutboundClient(Protocol):
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> OutboundResponse:
         """Send one request. Raises OutboundFailed."""
+        ...
+
+
+class OutboundSockets(Protocol):
+    """TCP connections to public addresses, and to hosts that the operator permits."""
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """Return a connected, non-blocking socket, which the caller must close. Raises OutboundFailed."""
         ...

@@ -1,11 +1,47 @@
-"""JSON of tools for AI agents."""
+"""JSON of agents, and of tools for AI agents."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from domain.agents.model import AgentTool
+from adapters.api_json.resource import JsonResource
+from domain.agents.model import AGENT_NAMES, Agent, AgentTool
+from domain.agents.usecases.settings import AgentState
 from domain.kernel.json_values import to_json_value
-from domain.kernel.schema import array, boolean, enum, map_schema, response_object, text, with_title
+from domain.kernel.resource import Field, computed, fields_of
+from domain.kernel.schema import array, boolean, enum, integer, map_schema, response_object, text, with_title
+from domain.proposals.model import ProposalStatus
+
+
+def _create_agent_field(name: str) -> Field:
+    return replace(fields_of(Agent)[name], compute=lambda state, _: getattr(state.agent, name))
+
+
+_COUNTS = with_title(
+    "proposal_counts",
+    response_object(
+        None,
+        {status.value: integer(3, minimum=0) for status in ProposalStatus},
+        description="Numbers of the agent's proposals by status.",
+    ),
+)
+AGENT = JsonResource[AgentState](
+    "agent",
+    {
+        "id": _create_agent_field("id"),
+        "kind": _create_agent_field("kind"),
+        "name": computed(text("Mapping agent"), lambda state, _: AGENT_NAMES[state.agent.kind]),
+        "autonomy": _create_agent_field("autonomy"),
+        "model": _create_agent_field("model"),
+        "daily_budget_micros": _create_agent_field("daily_budget_micros"),
+        "last_run_at": _create_agent_field("last_run_at"),
+        "proposals": computed(
+            _COUNTS, lambda state, _: {status.value: state.counts.get(status, 0) for status in ProposalStatus}
+        ),
+    },
+    path="/v1/agents/{agent}",
+    description="An agent of the service, which examines imported data and proposes changes.",
+)
 
 _SCHEMA = map_schema({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
 AGENT_TOOL = with_title(

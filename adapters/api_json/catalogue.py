@@ -57,14 +57,16 @@ def _render_origins(origins: Mapping[str, FieldOrigin]) -> dict[str, Any]:
 
 
 def _add_merge_info(rendered: dict[str, Any], id: str, merged_view: MergedView) -> dict[str, Any]:
-    """Add `merged_from` and `provenance` to a rendered product or variant if it is merged; return `rendered`."""
+    """Add `merged_from` and `provenance` to a rendered product or variant if it is merged or corrected; return `rendered`."""
     if len(merged_ids := merged_view.ids_by_representative[id]) > 1:
-        rendered |= {"merged_from": merged_ids[1:], "provenance": _render_origins(merged_view.get_origins(id))}
+        rendered["merged_from"] = merged_ids[1:]
+    if len(merged_ids) > 1 or merged_view.get_origins(id):
+        rendered["provenance"] = _render_origins(merged_view.get_origins(id))
     return rendered
 
 
 def render_merged_product(product: Product, merged_view: MergedView) -> bytes:
-    """Render the document of a merged product."""
+    """Render the document of a merged or corrected product."""
     rendered = _add_merge_info(_render_product_members(product, {}), product.id, merged_view)
     rendered["variants"] = [
         _add_merge_info(_render_variant(variant, {}), variant.id, merged_view) for variant in product.variants
@@ -86,7 +88,7 @@ def _render_variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, An
 
 
 def render_product(product: Product, encoded_data_by_id: Mapping[str, Any]) -> bytes:
-    """Render the document of a product that is not merged.
+    """Render the document of a product that is neither merged nor corrected.
 
     `encoded_data_by_id` contains encoded data of the product and its variants; missing data is encoded now.
     """

@@ -8,6 +8,7 @@ from adapters.api_json.changes import build_envelope_schema
 from adapters.api_json.credits import CREDIT_BALANCE, CREDIT_LOT
 from adapters.api_json.exports import EXPORT
 from adapters.api_json.products import AVAILABILITY, OFFER_LINE, PRODUCT, VARIANT
+from adapters.api_json.proposals import PROPOSAL
 from adapters.api_json.usage import METER, USAGE
 from adapters.api_json.webhooks import ENDPOINT
 from domain.events.model import TYPES
@@ -168,8 +169,8 @@ def _build_usage_data_schema() -> Schema:
     return {"type": "object", "properties": properties, "required": [*usage["required"], *event_properties]}
 
 
-def _build_credit_data_schema(resource: Schema, **extra_members: Schema) -> Schema:
-    """Return the schema of the data of an event about credit: the resource, and further members."""
+def _build_resource_data_schema(resource: Schema, **extra_members: Schema) -> Schema:
+    """Return the schema of the data of an event with a resource: the resource, further members, and the version."""
     properties = {**resource["properties"], **extra_members, "version": integer(1, minimum=1)}
     required = [*resource["required"], *extra_members, "version"]
     return {"type": "object", "properties": properties, "required": required}
@@ -220,10 +221,12 @@ def _build_data_schemas() -> dict[str, Schema]:
         "catalogue.verified": _build_catalogue_data_schema(),
         "catalogue.unverified": _build_catalogue_data_schema(),
         "delivery.disabled": ENDPOINT.schema,
-        "credits.low": _build_credit_data_schema(CREDIT_BALANCE.schema, id=id_schema("org")),
-        "credits.exhausted": _build_credit_data_schema(CREDIT_BALANCE.schema, id=id_schema("org")),
-        "credits.expiring": _build_credit_data_schema(CREDIT_LOT.schema),
-        "credits.purchased": _build_credit_data_schema(PURCHASE.schema),
+        "credits.low": _build_resource_data_schema(CREDIT_BALANCE.schema, id=id_schema("org")),
+        "credits.exhausted": _build_resource_data_schema(CREDIT_BALANCE.schema, id=id_schema("org")),
+        "credits.expiring": _build_resource_data_schema(CREDIT_LOT.schema),
+        "credits.purchased": _build_resource_data_schema(PURCHASE.schema),
+        "proposal.applied": _build_resource_data_schema(PROPOSAL.schema),
+        "proposal.created": _build_resource_data_schema(PROPOSAL.schema),
         "usage.threshold_reached": _build_usage_data_schema(),
         "export.completed": _build_export_data_schema(),
         "webhook.test": response_object(

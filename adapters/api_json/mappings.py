@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.api_json.resource import Body, JsonResource, create_decoder
+from domain.ingestion.columns.plan import MAX_VALUE_CHARS
 from domain.ingestion.columns.settings import MAX_SETTING_CHARS
 from domain.ingestion.model import Column, MappingTier, UnmappedReason
+from domain.kernel.problems import ProblemKind
 from domain.kernel.resource import computed, optional
 from domain.kernel.schema import (
     Schema,
@@ -23,7 +25,7 @@ from domain.kernel.schema import (
     timestamp,
     with_title,
 )
-from domain.mappings.model import MappingConfirmation, MappingStatus, SourceMapping
+from domain.mappings.model import MAX_REPLACEMENTS, MappingConfirmation, MappingStatus, SourceMapping
 from domain.mappings.proposal_log import MAX_COLUMNS, MAX_SAMPLE_ROWS
 
 POSITION = integer(0, minimum=0, description="The column's position in the table, from 0.")
@@ -44,6 +46,14 @@ COLUMN = response_object(
         ),
         "tier": enum(*MappingTier) | {"description": "How the field was determined."},
         "confidence": number(1.0, "Confidence in the field, from 0 to 1."),
+        "values": map_schema(
+            {"type": "string"},
+            {"auf Anfrage": ""},
+            "Replacements of cells by the text that is read instead, regardless of case; an empty text is a blank cell.",
+        ),
+        "ignored_problems": array(
+            enum(*ProblemKind), description="Kinds of problems with cells of the column that are not reported."
+        ),
     },
 )
 UNMAPPED = with_title(
@@ -64,6 +74,8 @@ def _render_column(column: Column) -> Mapping[str, Any]:
         "settings": dict(column.settings),
         "tier": column.tier,
         "confidence": column.confidence,
+        "values": dict(column.values),
+        "ignored_problems": list(column.ignored_problems),
     }
 
 
@@ -116,6 +128,18 @@ COLUMN_EDIT_SCHEMA: Final[Schema] = strict_object(
             "maxProperties": 10,
             "examples": [{}],
         },
+        "values": {
+            "type": "object",
+            "description": "Replaces the column's replacements of cells. If omitted, they remain unless the field changes.",
+            "propertyNames": {"minLength": 1, "maxLength": MAX_VALUE_CHARS},
+            "additionalProperties": {"type": "string", "maxLength": MAX_VALUE_CHARS},
+            "maxProperties": MAX_REPLACEMENTS,
+            "examples": [{"auf Anfrage": ""}],
+        },
+        "ignored_problems": array(
+            enum(*ProblemKind),
+            description="Kinds of problems that are not reported. If omitted, they remain unless the field changes.",
+        ),
     },
     ("field",),
     "The mapping of one column.",

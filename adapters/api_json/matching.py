@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.api_json.resource import JsonResource, create_nested_list_field
+from adapters.api_json.resource import Body, JsonResource, create_nested_list_field
 from domain.kernel.json_values import to_json_value
 from domain.kernel.resource import changeable, computed, optional
 from domain.kernel.schema import (
@@ -13,9 +13,11 @@ from domain.kernel.schema import (
     enum,
     id_schema,
     integer,
+    map_schema,
     nullable,
     number,
     response_object,
+    strict_object,
     text,
     timestamp,
     with_title,
@@ -34,7 +36,9 @@ from domain.matching.model import (
     PairStatus,
 )
 from domain.matching.scoring import CONFLICTS
-from domain.matching.usecases.judge import MAX_BUDGET_MICROS, MIN_CONFIDENCE
+from domain.matching.usecases.judge import MIN_CONFIDENCE
+from domain.matching.variant_groups import MAX_OPTION_CHARS, Grouping
+from domain.usage.model import MAX_BUDGET_MICROS
 
 CONFLICT = with_title("match_conflict", enum(*CONFLICTS, GROUP_SIZE_CONFLICT))
 _VALUE: Final[Schema] = {"description": "The compared value; omitted if the variant has none."}
@@ -177,6 +181,22 @@ MERGE = JsonResource[Merge](
     },
     path="/v1/merges/{id}",
     description="Two variants or products that are shown as one.",
+)
+
+
+GROUPING = Body[Grouping](
+    strict_object(
+        {
+            "title": text("Lund Table", max_length=500),
+            "variants": map_schema(
+                map_schema(text("Oak", max_length=MAX_OPTION_CHARS), {"Finish": "Oak"}),
+                {"var_01J8ZQ5T3V7XK2M9RB4CDW": {"Finish": "Oak"}},
+                "The options of each variant, by the ID of the variant.",
+            ),
+        },
+        required=("title", "variants"),
+    ),
+    lambda body: Grouping(title=body["title"], variants=body["variants"]),
 )
 
 

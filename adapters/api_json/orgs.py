@@ -3,7 +3,7 @@
 from adapters.api_json.resource import JsonResource
 from domain.kernel import schema
 from domain.kernel.resource import computed, optional
-from domain.orgs.model import IMPLEMENTED_FEATURES, ORGANISATION_KINDS, Organisation, Plan
+from domain.orgs.model import FEATURES, ORGANISATION_KINDS, Organisation, Plan
 
 METER = schema.response_object(
     None,
@@ -16,7 +16,7 @@ METER = schema.response_object(
     },
 )
 _FEATURES = schema.array(
-    schema.enum(*sorted(IMPLEMENTED_FEATURES)),
+    schema.enum(*sorted(FEATURES)),
     description="Additional features of the plan. `stream` permits GET /v1/stream. `fat_webhooks` permits webhook endpoints "
     "with `payload: fat`. `bulk_exports` permits exports of products.",
 )
@@ -28,7 +28,7 @@ PLAN = JsonResource[Plan](
         "tier": schema.enum("standard", "high", "max"),
         "currency": schema.currency(),
         "monthly": schema.money(9900, "Price per month in minor units."),
-        "features": computed(_FEATURES, lambda plan, _: sorted(plan.implemented_features)),
+        "features": computed(_FEATURES, lambda plan, _: sorted(plan.features)),
         "meters": schema.map_schema(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}),
         "delivery_days": schema.integer(30, minimum=1, description="Number of days that webhook deliveries are kept."),
         "request_log_days": schema.integer(30, minimum=1, description="Number of days that request logs are kept."),
@@ -45,7 +45,7 @@ ORGANISATION = JsonResource[Organisation](
         "tier": computed(schema.enum("standard", "high", "max"), lambda org, _: org.plan.tier),
         "features": computed(
             _FEATURES,
-            lambda org, _: sorted(org.plan.implemented_features),
+            lambda org, _: sorted(org.plan.features),
         ),
         "catalogue": computed(
             schema.id_schema("cat", "The organisation's own catalogue in this mode."),

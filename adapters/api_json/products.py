@@ -213,10 +213,12 @@ _MERGE_PARTS: Final[Mapping[str, Schema]] = {
                 None,
                 {
                     "source": id_schema("src"),
-                    "observed_at": timestamp("When the source last changed its data on the product or variant."),
+                    "observed_at": timestamp(
+                        "When the source last changed its data on the product or variant, or when the person made the correction."
+                    ),
                     "reason": with_title(
                         "origin_reason",
-                        enum("only_source", "own", "first_party", "vendor_agreement", "freshest")
+                        enum("only_source", "own", "first_party", "vendor_agreement", "freshest", "person_edit")
                         | {"description": "Why this source takes precedence."},
                     ),
                 },
@@ -229,7 +231,8 @@ _MERGE_PARTS: Final[Mapping[str, Schema]] = {
                 "reason": "freshest",
             }
         },
-        "The origin of each field of `data`, if the object is merged.",
+        "The origin of each field of `data`, if the object is merged or corrected. Corrected parts of nested fields have a path, such as "
+        "`dimensions.width`; a field that a person has cleared is not in `data`.",
     ),
 }
 VARIANT = response_object(
@@ -265,7 +268,16 @@ PRODUCT = response_object(
     },
     ("external_id", "merged_from", "provenance"),
 )
+TOTAL_COUNT = response_object(
+    None,
+    {
+        "count": integer(1234, minimum=0, description="Number of products; at most 10,000."),
+        "is_exact": boolean(True, "Whether `count` is exact; otherwise there are more products."),
+    },
+    description="Number of products on all pages, if the request has `include=total_count`.",
+)
 PRODUCTS = list_response(PRODUCT)
+PRODUCTS |= {"properties": {**PRODUCTS["properties"], "total_count": TOTAL_COUNT}}
 CATEGORY = response_object(
     "category",
     {

@@ -44,8 +44,10 @@ PROBLEM = with_title(
             "field": text("variant.dimensions.width"),
             "problem": enum(*ProblemKind),
             "detail": text("`approx. 80` is not a measure.", max_length=2000),
+            "value": text("approx. 80", description="The text of the cell, if it is short."),
+            "ignored": boolean(True, "Present if a person ignores the problem. `stats.problems_ignored` counts them."),
         },
-        optional=("sheet", "line", "column", "external_id"),
+        optional=("sheet", "line", "column", "external_id", "value", "ignored"),
     ),
 )
 COLUMNS = computed(

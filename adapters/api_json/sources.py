@@ -23,7 +23,7 @@ from domain.kernel.schema import (
     url,
     with_title,
 )
-from domain.sources.model import Source, compute_freshness
+from domain.sources.model import Source
 from domain.sources.source_test import MAX_PROBLEMS, MAX_RECORDS, SourceTest
 
 _MAX_CELL_LENGTH = 500
@@ -39,10 +39,7 @@ FRESHNESS = response_object(
 
 def _render_freshness(source: Source, view: RenderContext) -> Mapping[str, Any]:
     """Return the freshness of each stream by name; None for a stream that no run has imported successfully."""
-    return {
-        "catalogue": compute_freshness(source.catalogue_at, source.compute_expected_minutes("catalogue"), view.now),
-        "stock": compute_freshness(source.stock_at, source.compute_expected_minutes("stock"), view.now),
-    }
+    return {stream: source.compute_freshness(stream, view.now) for stream in ("catalogue", "stock")}
 
 
 def _reset_ages(source: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +54,19 @@ SOURCE = JsonResource.from_dataclass(
     {
         "freshness": computed(
             response_object(None, {"catalogue": nullable(FRESHNESS), "stock": nullable(FRESHNESS)}), _render_freshness
-        )
+        ),
+        "next_run_at": optional(
+            computed(
+                timestamp() | {"description": "When the next scheduled pull of the catalogue is due."},
+                lambda source, _: source.next_pull,
+            )
+        ),
+        "next_stock_run_at": optional(
+            computed(
+                timestamp() | {"description": "When the next scheduled pull of stock is due."},
+                lambda source, _: source.next_stock_pull,
+            )
+        ),
     },
     path="/v1/sources/{id}",
     etag_source=_reset_ages,

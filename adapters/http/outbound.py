@@ -1,4 +1,4 @@
-"""Requests for small documents at untrusted URLs, such as those of identity providers and language models."""
+"""Requests for small documents at untrusted URLs, such as those of identity providers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,28 +20,14 @@ _BOUNDS = HttpBounds(
     max_body_bytes=MAX_RESPONSE_BYTES,
     max_redirects=0,
 )
-MODEL_BOUNDS = HttpBounds(
-    total_seconds=100.0,
-    response_seconds=90.0,
-    idle_seconds=100.0,
-    max_received_bytes=1 << 20,
-    max_body_bytes=1 << 20,
-    max_redirects=0,
-)
-"""Limits of requests to the providers of language models."""
-_NOT_SENT_ERRORS = (
-    errors.ConnectFailed,
-    errors.ConnectTimedOut,
-    errors.DnsFailed,
-    errors.RefusedAddress,
-    errors.TlsFailed,
-)
+UPLOAD_BOUNDS = replace(_BOUNDS, total_seconds=300.0, response_seconds=240.0, idle_seconds=60.0)
+"""Limits of a request that uploads a part of a file."""
 
 
 class HttpOutbound:
     """HTTP client for small documents, an implementation of the port OutboundClient (ports/outbound.py).
 
-    Hosts in `allowed_hosts` (`host` or `host:port`) may also be requested without TLS.
+    Hosts in `allowed_hosts` (`host` or `host:port`) may also be requested without TLS. `bounds` are the limits of a request.
     """
 
     def __init__(
@@ -66,22 +52,16 @@ class HttpOutbound:
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> OutboundResponse:
         if not self.permits(url):
-            raise OutboundFailed("The URL must start with https://.", is_unsent=True)
-        partial: OutboundResponse | None = None
+            raise OutboundFailed("The URL must start with https://.")
         try:
             async with (
                 asyncio.timeout(self._bounds.total_seconds),
                 self._client.request(method, url, headers=headers, body=body, bounds=self._bounds) as answer,
             ):
                 kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                partial = OutboundResponse(answer.status, b"", kind, answer.headers)
-                return replace(partial, body=b"".join([chunk async for chunk in answer.chunks]))
+                body_received = b"".join([chunk async for chunk in answer.chunks])
+                return OutboundResponse(answer.status, body_received, kind, answer.headers)
         except errors.OutboundError as error:
-            is_body_unusable = isinstance(error, (errors.TooLarge, errors.BadEncoding))
-            raise OutboundFailed(
-                str(error),
-                is_unsent=isinstance(error, _NOT_SENT_ERRORS),
-                partial_response=partial if is_body_unusable else None,
-            ) from None
+            raise OutboundFailed(str(error)) from None
         except TimeoutError:
             raise OutboundFailed("The server did not respond in time.") from None

@@ -76,6 +76,10 @@ class AddressVetting:
             raise RefusedAddress(
                 f"This connector must not reach {host}. The operator can add the host to `hosts` in plugins.toml."
             )
+        self.vet_host(host, port)
+
+    def vet_host(self, host: str, port: int) -> None:
+        """Raise RefusedAddress unless connections to the host and the port are permitted."""
         if not self.allows(host, port):
             self._vet_public(host, port)
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import select
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import LiteralString
 
 from psycopg import pq
 from psycopg.errors import error_from_result
@@ -12,25 +14,45 @@ from psycopg.errors import error_from_result
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH_SQL
 from adapters.postgres.catalogue_batch import BatchWriter, fill_fingerprint_table, load_products
+from adapters.postgres.catalogue_facets import SQL as FACET_SQL
+from adapters.postgres.catalogue_facets import (
+    FacetPage,
+    FacetQuery,
+    build_facet_query,
+    choose_counting_indexes,
+    choose_index,
+    decode_bits,
+    requires_facets,
+    split_brand_value,
+)
 from adapters.postgres.catalogue_merged_view import SQL as MERGED_VIEW_SQL
 from adapters.postgres.catalogue_merged_view import MergedViewWriter
 from adapters.postgres.catalogue_query import (
-    IDS_ONLY_MAX_BYTES,
     SQL,
     ListQuery,
     build_offers_query,
     build_products_query,
     choose_scanned_filter,
 )
+from adapters.postgres.corrections import CORRECTIONS
+from adapters.postgres.corrections import SQL as CORRECTION_SQL
 from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.session import TenantSession, encode_texts
 from adapters.postgres.stores import TenantStore, build_field_params, build_page, fetch_all, render_statement
 from adapters.postgres.table import Table
 from domain.catalogue import search_terms
 from domain.catalogue.batch import Batch, FingerprintDiff, RowFingerprint, SlotRange
+from domain.catalogue.categories import path_ids
 from domain.catalogue.category_rules import CategoryPaths, CategoryRules, ProductCategory
 from domain.catalogue.completions import MAX_CODE_COMPLETIONS, MAX_WORD_COMPLETIONS, PREFIX_END, Completions
-from domain.catalogue.filter_counts import MAX_COUNTED_PRODUCTS, FilterCounts, count_values, list_most_frequent
+from domain.catalogue.corrections import Corrections
+from domain.catalogue.filter_counts import (
+    MAX_COUNTED_PRODUCTS,
+    FilterCounts,
+    PriceCount,
+    TotalCount,
+    list_most_frequent,
+)
 from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW
 from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence
 from domain.catalogue.merged_view import MergedView
@@ -42,6 +64,7 @@ from domain.catalogue.model import (
     OfferLine,
     Product,
     ProductFilter,
+    ProductSort,
     ProductStatus,
     SourceItem,
     Stream,
@@ -51,10 +74,10 @@ from domain.catalogue.ports import CatalogueRenderer, CatalogueStore
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
+from domain.search import facets
 
-_STATEMENTS = {**SQL, **BATCH_SQL, **MERGED_VIEW_SQL}
+_STATEMENTS = {**SQL, **BATCH_SQL, **MERGED_VIEW_SQL, **CORRECTION_SQL}
 CATEGORY_RULES = Table(CategoryRules, "category_rules")
-
 
 MIN_PORTION_BYTES = 1 << 21
 """Minimum size of a portion of documents in bytes, except for the last portion.
@@ -87,11 +110,79 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         super().__init__(session)
         self._rendering = rendering
 
-    async def list_products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        found, end = await self._run_query(await self._build_products_query(filter, page_request))
+    async def list_products(
+        self, filter: ProductFilter, page_request: PageRequest, sort: ProductSort = ProductSort.NEWEST
+    ) -> Page[Document]:
+        filter, is_own = await self._resolve_own_catalogue(filter)
+        if requires_facets(filter, sort):
+            return await self._list_by_facets(build_facet_query(filter, is_own=is_own), FacetPage(page_request, sort))
+        found, end = await self._run_query(build_products_query(filter, page_request, is_own=is_own))
         if any(row[1] is None for row in found):
             found, page_request = await self._add_large_documents(found, page_request)
         return build_page([Document(*row[:3]) for row in found], page_request, scan_end=end)
+
+    async def _list_by_facets(self, query: FacetQuery, page: FacetPage) -> Page[Document]:
+        rows, end, request = list[DatabaseRow](), None, page.request
+        for whole_part in page.list_parts():
+            part = replace(whole_part, request=replace(whole_part.request, limit=request.limit - len(rows)))
+            found, end = await self._run_facet_query(query, part)
+            rows += [(*row[:3], part.build_key(row[0], *row[3:])) for row in found]
+            if end is not None or len(rows) > request.limit:
+                break
+        if any(row[1] is None for row in rows):
+            rows, request = await self._add_large_documents(rows, request)
+        found_page = build_page(rows, request, lambda row: str(row[3]), end)
+        return Page(tuple(Document(*row[:3]) for row in found_page.items), found_page.has_more, found_page.next_key)
+
+    async def _run_facet_query(self, query: FacetQuery, page: FacetPage) -> tuple[list[DatabaseRow], str | None]:
+        """Return the rows of a page, one more if further rows follow, and the key at which the scan ended (`_run_query`)."""
+        if not query.has_identifiers:
+            statement = query.build_page_statement(page, "", is_first_attempt=True)
+            found = await self._session.fetch_rows(statement, **query.get_values(), **page.values)
+            if len(found) > page.request.limit or not query.line_names:
+                return found, None
+        async with self._session.snapshot():
+            index = choose_index(await self._measure_filters(query, query.filter_sizes_statement))
+            values = query.get_values(index) | page.values
+            found = await self._session.fetch_rows(query.build_page_statement(page, index), **values)
+            if query.is_complete(index) or len(found) > page.request.limit:
+                return found, None
+            end_statement = query.build_page_statement(page, index, finds_end=True)
+            end = await self._session.fetch_row(end_statement, **values)
+        return found, page.build_key(*end) if end else None
+
+    async def _measure_filters(self, query: FacetQuery, sizes_statement: LiteralString) -> Mapping[str, int]:
+        """Return the number of products of each filter that has an index, up to a limit."""
+        return dict(await self._session.fetch_rows(sizes_statement, **query.values)) if query.needs_counts else {}
+
+    async def list_product_ids(self, filter: ProductFilter, limit: int) -> Sequence[str]:
+        filter, is_own = await self._resolve_own_catalogue(filter)
+        query, ids, page = build_facet_query(filter, is_own=is_own), list[str](), Page(tuple[str, ...](), True, None)
+        while page.has_more and len(ids) < limit:
+            request = PageRequest(min(limit - len(ids), 1_000), page.next_key)
+            facet_page = FacetPage(request, ProductSort.NEWEST, has_documents=False)
+            found, end = await self._run_facet_query(query, facet_page)
+            page = build_page([str(id) for id, *_ in found], request, str, end)
+            ids += page.items
+        return ids
+
+    async def count_products(self, filter: ProductFilter) -> TotalCount:
+        filter, is_own = await self._resolve_own_catalogue(filter)
+        return await self._count_products(build_facet_query(filter, is_own=is_own))
+
+    async def _count_products(self, query: FacetQuery) -> TotalCount:
+        sizes = await self._measure_filters(query, query.build_counting_sizes_statement(counts_facets=False))
+        count, index = 0, ""
+        for index in choose_counting_indexes(sizes):
+            [(count,)] = await self._session.fetch_rows(query.build_total_statement(index), **query.get_values(index))
+            if count > MAX_COUNTED_PRODUCTS:
+                return TotalCount(MAX_COUNTED_PRODUCTS, is_exact=False)
+        return TotalCount(count, is_exact=query.is_complete(index) or not await self._exceeds_counted_rows(query))
+
+    async def _exceeds_counted_rows(self, query: FacetQuery) -> bool:
+        """Return whether there are more products than a statement without an index counts."""
+        [(exceeds,)] = await self._session.fetch_rows(query.get_statement("exceeds_counted_rows"))
+        return bool(exceeds)
 
     async def _run_query(self, query: ListQuery) -> tuple[list[DatabaseRow], str | None]:
         """Return the rows of a page, one more if further rows follow, and the key at which the scan ended.
@@ -132,7 +223,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         ids = encode_texts([id for id, *_ in page_rows[: page_request.limit]])
         rows = await self._fetch_rows("read_documents_within_bytes", ids=ids, max_bytes=LIST_BYTES)
         documents = {row[0]: row for row in rows}
-        page = [documents[id] for id, *_ in page_rows if id in documents]
+        page = [(*documents[id], *rest) for id, _, _, *rest in page_rows if id in documents]
         next_row = page_rows[len(page) : len(page) + 1]
         return page + next_row, replace(page_request, limit=max(1, len(page)))
 
@@ -160,29 +251,55 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         )
 
     async def count_filter_values(self, filter: ProductFilter) -> FilterCounts:
-        query = await self._build_products_query(filter, PageRequest(limit=MAX_COUNTED_PRODUCTS))
-        found, end = await self._run_query(
-            query._replace(values=query.values | {"max_document_bytes": IDS_ONLY_MAX_BYTES})
+        filter, is_own = await self._resolve_own_catalogue(filter)
+        query = build_facet_query(filter, is_own=is_own)
+        sizes = await self._measure_filters(query, query.build_counting_sizes_statement(counts_facets=True))
+        by_facet, index = defaultdict[str, list[DatabaseRow]](list), ""
+        for index in choose_counting_indexes(sizes):
+            by_facet.clear()
+            statement = query.build_facets_statement(index)
+            for facet, *row in await self._session.fetch_rows(statement, **query.get_values(index)):
+                by_facet[facet].append(tuple(row))
+            if by_facet["all"][0][1] > MAX_COUNTED_PRODUCTS:
+                break
+        [(_, counted, *_)], [(_, found, *_)] = by_facet["counted"], by_facet["all"]
+        is_complete = found <= MAX_COUNTED_PRODUCTS and (
+            query.is_complete(index) or not await self._exceeds_counted_rows(query)
         )
-        ids = encode_texts([id for id, *_ in found[:MAX_COUNTED_PRODUCTS]])
-        counts: dict[str, dict[str, int]] = {"brand": {}, "status": {}, "term": {}}
-        for kind, value, count in await self._fetch_rows("count_filter_values", ids=ids):
-            counts[kind][value] = count
-        brands = list_most_frequent(counts["brand"])
-        keys = encode_texts([key for key, _ in brands])
-        spellings: dict[str, str] = (
-            dict(await self._fetch_rows("list_brand_spellings", ids=ids, keys=keys)) if brands else {}
-        )
-        terms = counts["term"].items()
+        brands = [(*split_brand_value(value), count) for value, count, *_ in by_facet["brand"]]
+        ids = [product for _, product, _ in brands]
+        spellings = await self._session.fetch_rows(query.get_statement("list_brand_spellings"), ids=ids) if ids else ()
+        spelling_by_product: dict[str, str] = dict(spellings)
+        categories: Counter[str] = Counter()
+        for category, count, *_ in by_facet["category"]:
+            categories.update(dict.fromkeys(path_ids(category), count))
+        bands: Counter[str] = Counter()
+        for score, count, *_ in by_facet["completeness"]:
+            bands[facets.find_band(int(score))] += count
+        counts = defaultdict[str, dict[str, int]](dict)
+        counts |= {name: {value: count for value, count, *_ in rows} for name, rows in by_facet.items()}
         return FilterCounts(
-            counted_products=min(len(found), MAX_COUNTED_PRODUCTS),
-            is_complete=len(found) <= MAX_COUNTED_PRODUCTS and end is None,
-            brands=tuple((spellings.get(key, key), count) for key, count in brands),
+            counted_products=counted,
+            is_complete=is_complete,
+            brands=tuple((spelling_by_product.get(product) or key, count) for key, product, count in brands),
             statuses=list_most_frequent(counts["status"]),
-            availabilities=count_values(terms, search_terms.availability_term),
-            categories=count_values(terms, search_terms.category_term),
-            sources=count_values(terms, search_terms.source_term),
+            availabilities=list_most_frequent(decode_bits(counts["availability"], facets.AVAILABILITIES)),
+            categories=list_most_frequent(categories),
+            sources=list_most_frequent(counts["source"]),
+            colours=list_most_frequent(decode_bits(counts["colour"], tuple(facets.ColourFamily))),
+            finishes=list_most_frequent(decode_bits(counts["finish"], tuple(facets.FinishFamily))),
+            completeness=tuple((band, bands[band]) for band in facets.CompletenessBand if bands[band]),
+            prices=tuple(
+                PriceCount(currency, lowest, highest, count)
+                for currency, count, lowest, highest in sorted(by_facet["price"], key=lambda row: (-row[1], row[0]))
+            ),
+            total=TotalCount(counted) if is_complete else await self._count_products(query),
         )
+
+    async def find_existing_words(self, words: Collection[str]) -> Sequence[str]:
+        terms = encode_texts(search_terms.word_term(word) for word in words)
+        found = await self._session.fetch_rows(FACET_SQL["find_existing_terms"], terms=terms)
+        return [term.removeprefix(search_terms.word_term("")) for (term,) in found]
 
     async def find_completions(self, word: str, code: str) -> Completions:
         words: list[str] = []
@@ -209,10 +326,10 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         titles: dict[str, str] = dict(await self._fetch_rows("list_titles", ids=large)) if large else {}
         return Page(tuple(_build_offer_line(row, titles) for row in page.items), page.has_more, page.next_key)
 
-    async def _build_products_query(self, filter: ProductFilter, page_request: PageRequest) -> ListQuery:
-        """Return the query for a page of products; the own catalogue is read without licensed copies."""
+    async def _resolve_own_catalogue(self, filter: ProductFilter) -> tuple[ProductFilter, bool]:
+        """Return the filter, and whether only the own catalogue is read, which needs neither the filter nor licensed copies."""
         is_own = filter.catalogue is not None and await self._fetch_scalar("get_own_catalogue") == filter.catalogue
-        return build_products_query(replace(filter, catalogue=None) if is_own else filter, page_request, is_own=is_own)
+        return (replace(filter, catalogue=None) if is_own else filter), is_own
 
     async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
         await self._session.create_temporary_tables(BATCH_SQL["create_staging_tables"])
@@ -267,7 +384,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         if not found:
             return None
         source, product_key, variant_key, data = found[0]
-        offers = await self._fetch_all(rows.build_offer, "list_offers_of_variant", id=variant)
+        offers = await self._fetch_all(rows.build_stated_offer, "list_offers_of_variant", id=variant)
         return SourceItem(variant, source, product_key, variant_key, rows.decode_data(data).get("sku"), offers)
 
     async def list_source_items(self, variant: str) -> Sequence[SourceItem]:
@@ -321,7 +438,10 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             id: SourcePrecedence.from_settings(is_first_party=first, licence_basis=basis)
             for id, first, basis in source_rows
         }
-        return ProductCluster(products_by_id, applied, precedences)
+        corrections = await self._fetch_all(
+            CORRECTIONS.build_from_row, "list_corrections_of_products", ids=encode_texts(products_by_id)
+        )
+        return ProductCluster(products_by_id, applied, precedences, Corrections.from_list(corrections))
 
     async def save_merged_view(self, merged_view: MergedView, now: datetime) -> None:
         await MergedViewWriter(self._session, self._rendering).write(merged_view, now)

@@ -5,7 +5,7 @@ Batches are written by COPY into temporary tables and one statement per table (a
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from domain.catalogue.batch import Batch, RowFingerprint, SlotRange
 from domain.catalogue.missed_runs import MIN_MISSED_RUNS
 from domain.catalogue.model import Offer, Product, Variant
 from domain.catalogue.ports import CatalogueRenderer
+from domain.search.facets import compute_offer_facets
 
 SQL = load_statements("catalogue_batch")
 _FINGERPRINT_COLUMN_TYPES = ("int4", "text", "bytea", "text", "int4")
@@ -78,7 +79,7 @@ def _add_children(
         variant = variants[row[0]] = rows.build_variant(row, decode)
         products[variant.product].variants.append(variant)
     for row in offer_rows:
-        offer = rows.build_offer(*row)
+        offer = rows.build_stated_offer(*row)
         variants[offer.variant].offers.append(offer)
 
 
@@ -113,6 +114,11 @@ class DocumentWriter(TenantStore):
         )
         await self._run("save_documents")
 
+    async def save_facets(self, facet_rows: Iterable[DatabaseRow]) -> None:
+        """Store the facets of products."""
+        await self.fill_temporary_table("facets", facet_rows, rows.FACET_COLUMN_TYPES)
+        await self._run("save_facets")
+
 
 class BatchWriter(DocumentWriter):
     """Writer of all changes of a batch: products, variants, offers, documents, search terms and fingerprints."""
@@ -127,10 +133,16 @@ class BatchWriter(DocumentWriter):
     async def _write_products(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
         changed = _exclude_new(batch.changed_products, batch.new_products)
         written = [*batch.new_products, *changed]
+        with_changed_variants = {
+            product.id: product
+            for variant in (*batch.new_variants, *batch.changed_variants)
+            if (product := batch.touched.get(variant.product)) and isinstance(product.data, dict)
+        }
+        described = {product.id: product for product in written} | with_changed_variants
         terms_by_product = {
-            product.id: search_terms.compute_terms(product)
-            for product in written
-            if product.id not in batch.merged_product_ids
+            id_: search_terms.compute_terms(product)
+            for id_, product in described.items()
+            if id_ not in batch.merged_product_ids
         }
         if written:
             await self.fill_temporary_table(
@@ -139,7 +151,8 @@ class BatchWriter(DocumentWriter):
             if changed:
                 await self._queue_renamed(changed)
             await self._run("save_products", source=key_range.source, now=now)
-        touched = [id_ for id_ in batch.touched if id_ not in terms_by_product and id_ not in batch.merged_product_ids]
+        saved = {product.id for product in written}
+        touched = [id_ for id_ in batch.touched if id_ not in saved and id_ not in batch.merged_product_ids]
         if touched:
             await self._run("touch_products", ids=encode_texts(touched), now=now)
         others = {
@@ -147,9 +160,22 @@ class BatchWriter(DocumentWriter):
             for id_, values in batch.availabilities_by_product.items()
             if id_ not in batch.merged_product_ids
         }
-        await self._write_terms(
-            terms_by_product, {product.id for product in changed if product.id in terms_by_product}, others
-        )
+        new_ids = {product.id for product in batch.new_products}
+        await self._write_terms(terms_by_product, terms_by_product.keys() - new_ids, others)
+        await self._write_facets(batch)
+
+    async def _write_facets(self, batch: Batch) -> None:
+        """Write the facets of the touched products; encoded products of a stock run only have changed offers."""
+        touched = [product for id_, product in batch.touched.items() if id_ not in batch.merged_product_ids]
+        decoded = [product for product in touched if isinstance(product.data, dict)]
+        if decoded:
+            await self.save_facets(rows.build_facet_row(product, (product.source,)) for product in decoded)
+        offer_facets = {
+            product.id: compute_offer_facets(product) for product in touched if not isinstance(product.data, dict)
+        }
+        if offer_facets:
+            facet_rows = encode_rows({"product": id, **found._asdict()} for id, found in offer_facets.items())
+            await self._run("update_offer_facets", ids=encode_texts(offer_facets), rows=facet_rows)
 
     async def _queue_renamed(self, changed: Iterable[Product]) -> None:
         """Add the variants of products whose title, brand or collection has changed to the match queue."""
@@ -164,7 +190,10 @@ class BatchWriter(DocumentWriter):
             await self._run("queue_variants_of_products", ids=encode_texts(id for (id,) in renamed))
 
     async def _write_terms(
-        self, terms_by_product: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
+        self,
+        terms_by_product: Mapping[str, set[str]],
+        changed: Collection[str],
+        availabilities: Mapping[str, frozenset[str]],
     ) -> None:
         if not terms_by_product and not availabilities:
             return

@@ -1,6 +1,6 @@
-"""Writing of merged products in PostgreSQL.
+"""Writing of merged and corrected products in PostgreSQL.
 
-The rows contain the merged values, and the source's values where they differ.
+The rows contain the merged and corrected values, and the source's values where they differ.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,16 @@ from typing import Any
 
 from adapters.postgres.catalogue_batch import SQL as BATCH_SQL
 from adapters.postgres.catalogue_batch import DocumentWriter
+from adapters.postgres.catalogue_rows import OFFER_FIELDS, build_facet_row, encode_exactly
+from adapters.postgres.corrections import CORRECTIONS
+from adapters.postgres.corrections import SQL as CORRECTION_SQL
 from adapters.postgres.session import encode_rows, encode_texts
 from adapters.postgres.stores import load_statements
 from domain.catalogue import search_terms
+from domain.catalogue.corrections import PERSON_EDIT, Correction
+from domain.catalogue.merged_statements import FieldOrigin
 from domain.catalogue.merged_view import MergedView
-from domain.catalogue.model import Product, Variant
+from domain.catalogue.model import Offer, Product, Variant
 
 SQL = load_statements("catalogue_merged_view")
 _LOCATION_COLUMNS = ("id", "variant", "product", "home_product")
@@ -22,7 +27,7 @@ _LOCATION_COLUMNS = ("id", "variant", "product", "home_product")
 class MergedViewWriter(DocumentWriter):
     """Writer of the merged view of merge groups, which are products that are connected by merges."""
 
-    _sql = SQL | BATCH_SQL
+    _sql = SQL | BATCH_SQL | CORRECTION_SQL
 
     async def write(self, merged_view: MergedView, now: datetime) -> None:
         """Write rows, documents and search terms of all products that are in the merge groups or were in them before."""
@@ -37,6 +42,16 @@ class MergedViewWriter(DocumentWriter):
             rows=encode_rows(variants),
         )
         await self._run("update_merged_offers", ids=ids, rows=encode_rows(locations), now=now)
+        if merged_view.corrected_offers:
+            await self._run(
+                "update_corrected_offers",
+                ids=encode_texts(offer.id for offer, _ in merged_view.corrected_offers),
+                rows=encode_rows(map(_build_offer_row, merged_view.corrected_offers)),
+            )
+        if merged_view.removed_corrections:
+            await self._run("remove_all", ids=encode_texts(merged_view.removed_corrections))
+        if merged_view.changed_corrections:
+            await self._run("save_feed_values", rows=encode_rows(map(_build_feed_row, merged_view.changed_corrections)))
         await self._write_documents(merged_view)
         await self._write_terms(merged_view)
 
@@ -62,6 +77,7 @@ class MergedViewWriter(DocumentWriter):
                     "variant": variant,
                     "product": shown_product,
                     "home_product": product.id,
+                    **_build_codes(merged, original, merged_view.get_origins(original.id)),
                     "stated_at": original.stated_at or (original.updated_at if changed else None),
                 }
 
@@ -91,11 +107,50 @@ class MergedViewWriter(DocumentWriter):
         await self.save_documents(bodies, products)
         if hidden := merged_view.product_by_id.keys() - merged_view.view.products.keys():
             await self._run("delete_documents", ids=encode_texts(hidden))
+            await self._run("delete_facets", ids=encode_texts(hidden))
+        await self.save_facets(
+            build_facet_row(product, _find_sources(merged_view, id)) for id, product in products.items()
+        )
 
     async def _write_terms(self, merged_view: MergedView) -> None:
         await self.fill_temporary_table("terms", _build_term_rows(merged_view), ("text", "text"))
         await self._run("delete_outdated_terms", ids=encode_texts(merged_view.product_by_id))
         await self._run("add_terms")
+
+
+def _find_sources(merged_view: MergedView, id: str) -> set[str]:
+    """Return the sources of a product and of the products that are merged into it."""
+    return {merged_view.product_by_id[member].source for member in merged_view.ids_by_representative[id]}
+
+
+def _build_codes(merged: Variant, original: Variant, origins: Mapping[str, FieldOrigin]) -> dict[str, str | None]:
+    """Return the codes by which a variant is found: those of its source, or corrected ones."""
+    mpn, gtin = (
+        (merged if name in origins and origins[name].reason == PERSON_EDIT else original).data.get(name)
+        for name in ("mpn", "gtin")
+    )
+    return {
+        "mpn_code": search_terms.normalise_code(mpn) or None if mpn else None,
+        "gtin_key": search_terms.normalise_gtin(gtin),
+    }
+
+
+def _build_offer_row(corrected_offer: tuple[Offer, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the columns of a corrected offer; its source's data is stored where it differs."""
+    offer, stated = corrected_offer
+    values = {name: offer.data.get(name) for name in OFFER_FIELDS}
+    if values["incoming"] is not None:
+        values["incoming"] = encode_exactly(values["incoming"])
+    home_data = encode_exactly(stated) if stated != offer.data else None
+    return {"id": offer.id, **values, "version": offer.version, "updated_at": offer.updated_at, "home_data": home_data}
+
+
+def _build_feed_row(correction: Correction) -> dict[str, Any]:
+    """Return the columns of a correction that a run or a merge has changed."""
+    values = CORRECTIONS.build_params(correction)
+    return {
+        name: values[name] for name in ("id", "product", "feed_value", "feed_state", "feed_changed_at", "updated_at")
+    }
 
 
 def _build_term_rows(merged_view: MergedView) -> Iterator[tuple[str, str]]:

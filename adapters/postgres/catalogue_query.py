@@ -47,21 +47,21 @@ _SORT_LIMIT = 2_000
 
 If the bound is reached, another index is scanned.
 """
-IDS_ONLY_MAX_BYTES = -1
-"""Value of the SQL parameter `max_document_bytes` for lists of IDs only: no document is small enough to be returned."""
 _TEMPLATES = load_statements("catalogue")
 _IS_CODE = (
     "CASE WHEN v.{0}_code = ANY (ARRAY(SELECT s.code FROM jsonb_each_text(%({0})s) AS s (exact, code)))"
-    " THEN convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> '{0}'"
-    " = ANY (ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code))) END"
+    " THEN ARRAY[convert_from(v.data, 'UTF8')::json ->> '{0}', convert_from(v.home_data, 'UTF8')::json ->> '{0}']"
+    " && ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code)) END"
 )
 """Template of the SQL condition that the SKU or MPN of a variant is exactly equal to one of the requested codes.
 
-The placeholder `{0}` stands for `sku` or `mpn`. The variant's data is read only if the normalised code matches.
+The placeholder `{0}` stands for `sku` or `mpn`. The variant's data is read only if the normalised code matches, which is that of its
+source, or a corrected one.
 """
 _IS_GTIN = (
     "CASE WHEN v.gtin_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(gtin)s)))"
-    r" THEN ltrim(regexp_replace(convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0') = v.gtin_key END"
+    r" THEN v.gtin_key = ANY (ARRAY[ltrim(regexp_replace(convert_from(v.data, 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0'),"
+    r" ltrim(regexp_replace(convert_from(v.home_data, 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0')]) END"
 )
 """SQL condition that the GTIN of a variant is one of the requested GTINs.
 
@@ -286,11 +286,11 @@ _COMMON_PARAMETERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 _PRODUCT_PARAMETERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **_COMMON_PARAMETERS,
-    "status": str,
+    "status": lambda values: str(values[0]),
     "brand": search_terms.normalise_brand,
-    "category": search_terms.category_term,
-    "availability": search_terms.availability_term,
-    "source": search_terms.source_term,
+    "category": lambda values: search_terms.category_term(values[0]),
+    "availability": lambda values: search_terms.availability_term(values[0]),
+    "source": lambda values: search_terms.source_term(values[0]),
     "catalogue": search_terms.catalogue_term,
     "variant": encode_texts,
     "offer": encode_texts,
@@ -310,13 +310,22 @@ def _convert_parameters(
 
 
 def build_products_query(filter: ProductFilter, page_request: PageRequest, *, is_own: bool = False) -> ListQuery:
-    """Return the query for a page of products with this filter; `is_own`: only of the organisation's own catalogue."""
+    """Return the query for a page of products with this filter, newest first.
+
+    Args:
+        filter: The filter; each of its conditions has a single value, except for IDs and codes.
+        page_request: The requested page.
+        is_own: Whether the page has only the organisation's own products.
+    """
     values = _convert_parameters(filter, _PRODUCT_PARAMETERS)
     names = {*values}
     if filter.q is not None:
         words = {f"word{n}": search_terms.word_term(word) for n, word in enumerate(search_terms.split_query(filter.q))}
         values |= words | {"code": search_terms.normalise_code(filter.q)}
         names |= {"q", *(words or ("no_word",))}
+        if (gtin_code := search_terms.find_gtin(filter.q)) is not None:
+            values["gtin_code"] = gtin_code
+            names.add("gtin_code")
     values |= {"max_document_bytes": LIST_BYTES // page_request.limit, **build_page_params(page_request)}
     return ListQuery("products", frozenset(names), values, page_request, is_own)
 

@@ -1,5 +1,6 @@
 """Conversion of products, variants and offers from and to rows of the database."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -8,12 +9,14 @@ import msgspec
 from adapters.postgres.nodes.connections import DatabaseRow
 from domain.catalogue import search_terms
 from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
+from domain.search.facets import compute_facets
 
 decode_data = msgspec.json.Decoder(float_hook=Decimal).decode
 """Function that decodes stored JSON; numbers with a fraction or an exponent become exact decimals."""
 RawData = msgspec.Raw
 """Type that wraps stored JSON without decoding it; an alternative to `decode_data`."""
-_ENCODE = msgspec.json.Encoder().encode
+encode_exactly = msgspec.json.Encoder(decimal_format="number").encode
+"""Function that encodes data as JSON; decimals keep their digits."""
 
 PRODUCT_COLUMN_TYPES = (
     "text",
@@ -33,9 +36,12 @@ OFFER_COLUMN_TYPES = (
     "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8", "int8", "bytea", "text", "int4",
     "int4", "int2", "timestamptz", "timestamptz",
 )  # fmt: skip
+FACET_COLUMN_TYPES = (
+    "text", "text", "text", "text", "text", "text[]", "text", "text", "int8", "int2", "int2", "bool", "int4", "int4",
+)  # fmt: skip
 _STATUSES = {status.value: status for status in ProductStatus}
 _VISIBILITIES = {visibility.value: visibility for visibility in Visibility}
-_FIELDS = (
+OFFER_FIELDS = (
     "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "availability", "lead_time_days",
 )  # fmt: skip
 
@@ -64,10 +70,20 @@ def build_variant(row: DatabaseRow, decode: Any) -> Variant:
 
 def build_offer(*row: Any) -> Offer:
     """Build an offer from the values of its twenty columns, in the order of the columns of OFFER_COLUMN_TYPES."""
-    data: dict[str, Any] = {name: value for name, value in zip(_FIELDS, row[5:15], strict=True) if value is not None}
+    data: dict[str, Any] = {
+        name: value for name, value in zip(OFFER_FIELDS, row[5:15], strict=True) if value is not None
+    }
     if "incoming" in data:
         data["incoming"] = decode_data(data["incoming"])
     return Offer(row[0], row[1], row[2], row[3], row[4], data, *row[15:20])
+
+
+def build_stated_offer(*row: Any) -> Offer:
+    """Build an offer with the data of its source from the twenty columns of `build_offer` and the column `home_data`."""
+    offer = build_offer(*row[:20])
+    if row[20] is not None:
+        offer.data = decode_data(row[20])
+    return offer
 
 
 def build_product_row(product: Product, encoded_data: bytes) -> DatabaseRow:
@@ -96,9 +112,23 @@ def build_offer_row(offer: Offer) -> DatabaseRow:
     incoming = get("incoming")
     return (
         offer.id, offer.variant, offer.product, offer.location, get("currency"), get("cost"), get("msrp"), get("map"),
-        get("price"), get("compare_at"), get("quantity"), _ENCODE(incoming) if incoming else None,
+        get("price"), get("compare_at"), get("quantity"), encode_exactly(incoming) if incoming else None,
         get("availability", Availability.UNKNOWN), get("lead_time_days"), offer.version, offer.stated_streams, offer.observed_at,
         offer.withdrawn_at,
+    )  # fmt: skip
+
+
+def build_facet_row(product: Product, sources: Iterable[str]) -> DatabaseRow:
+    """Return the facets to store for a product as readers see it, in the columns of FACET_COLUMN_TYPES.
+
+    Args:
+        product: The product with decoded data.
+        sources: The product's source, and those of the products merged into it.
+    """
+    facets, brand = compute_facets(product), product.data.get("brand")
+    return (
+        product.id, product.catalogue, product.status, search_terms.normalise_brand(brand) if brand else None, facets.category, sorted(sources),
+        facets.title_key, facets.currency, facets.price, facets.availabilities, facets.completeness, facets.is_priced, facets.colours, facets.finishes,
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ REFERENCE_TABLES = (
     "licences",
     "published_products",
     "published_terms",
+    "published_facets",
     "published_documents",
     "published_variants",
     "published_offers",

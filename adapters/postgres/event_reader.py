@@ -458,9 +458,9 @@ class PostgresEventReader(ReferenceTableReader):
         values = {"after": after, "products": list(products), "max_body_bytes": _MAX_ORDINARY_BYTES}
         return await self._fetch_events(tenant, {"products", "after", "backwards"}, values, limit, -1)
 
-    async def count_by_type(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+    async def count_price_changes(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
         async with self._connect_to_own_log(tenant) as log:
-            return dict(await log.fetch_rows(SQL["count_by_type"], after=after, since=since))
+            return dict(await log.fetch_rows(SQL["count_price_changes"], after=after, since=since))
 
     async def _fetch_events(
         self, log: Tenant, names: set[str], values: dict[str, Any], limit: int, direction: int

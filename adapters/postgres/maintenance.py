@@ -136,7 +136,7 @@ DELETE FROM audit_entries AS e USING audit_chains AS c
 WHERE e.org = c.org AND e.livemode = c.livemode AND e.sequence <= c.began AND e.id < %(bound)s
 """
 
-_ANALYSED_TABLES = ("products", "product_terms", "variants", "offers", "row_fingerprints")
+_ANALYSED_TABLES = ("products", "product_terms", "product_facets", "variants", "offers", "row_fingerprints")
 _CHANGED_TABLES = """
 SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE c.oid = ANY(%s::text[]::regclass[]) AND (c.reltuples <= 0 OR s.n_mod_since_analyze > c.reltuples / 10)
@@ -291,8 +291,12 @@ class DueColumn:
 
 
 def _build_pull_column(name: str, column: LiteralString, interval_setting: LiteralString) -> DueColumn:
-    # an adaptive schedule extends an interval to four times its length, and jitter adds a tenth of that
-    max_minutes = "greatest(1440, 5 * coalesce((t.schedule->>'" + interval_setting + "')::integer, 0))"
+    # an adaptive schedule extends an interval to four times its length, and jitter adds a tenth of that; the next clock
+    # time is at most a week away, and clocks can be changed in it
+    max_minutes = (
+        "greatest(1440, 5 * coalesce((t.schedule->>'" + interval_setting + "')::integer, 0), "
+        "8 * 1440 * (t.schedule ? 'at')::integer)"
+    )
     return DueColumn(name, "sources", column, "t." + column + " > now() + make_interval(mins => " + max_minutes + ")")
 
 

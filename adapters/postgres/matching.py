@@ -12,7 +12,14 @@ import msgspec
 from adapters.postgres.catalogue_rows import decode_data
 from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.session import encode_jsonb, encode_texts
-from adapters.postgres.stores import CoordinatorStore, TenantStore, execute_count, fetch_all, load_statements
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    TenantStore,
+    execute_count,
+    fetch_all,
+    fetch_scalar,
+    load_statements,
+)
 from adapters.postgres.table import ColumnCodec, R, Table, TableStore
 from domain.kernel.paging import Page, PageRequest
 from domain.matching.features import MatchFeatures, StoredVariant, find_lowest_price
@@ -88,6 +95,17 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
     _sql, _table = SQL, PAIRS
     lock_open_pairs = fetch_all(PAIRS.build_from_row, values=_build_ids_param)
     list_unjudged = fetch_all(PAIRS.build_from_row)
+    list_certain = fetch_all(
+        PAIRS.build_from_row,
+        values=lambda min_probability, until, omitted, limit: {
+            "min_probability": min_probability,
+            "until": until,
+            "omitted": encode_texts(omitted),
+            "limit": limit,
+        },
+    )
+    sample_certain = fetch_all(PAIRS.build_from_row)
+    count_certain = fetch_scalar()
 
     async def list_pairs(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
         return await self._fetch_filtered_page("list_pairs", filter, page_request)
@@ -127,6 +145,7 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
     list_unindexed = fetch_all(QueuedVariant)
     list_matchable = fetch_all(QueuedVariant)
     requeue = execute_count(values=_build_ids_param)
+    requeue_products = execute_count(values=_build_ids_param)
 
     async def is_queue_empty(self) -> bool:
         return not await self._fetch_rows("has_queued_variants")
@@ -136,6 +155,13 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
         rows = await self._fetch_rows("load_variants", ids=ids)
         offers = await self._fetch_rows("list_offers_of_variants", ids=ids)
         return await asyncio.to_thread(_build_variants, rows, offers)
+
+    async def list_single_variants(self, source: str, after: str, limit: int) -> Sequence[StoredVariant]:
+        rows = await self._fetch_rows("list_single_variants", source=source, after=after, limit=limit)
+        return await asyncio.to_thread(_build_variants, rows, ())
+
+    async def find_shown_products(self, products: Sequence[str]) -> Mapping[str, str]:
+        return dict(await self._fetch_rows("find_shown_products", ids=encode_texts(products)))
 
     async def find_items_of_variants(self, variants: Sequence[str]) -> Sequence[IndexedItem]:
         rows = await self._fetch_rows("find_items_of_variants", ids=encode_texts(variants))

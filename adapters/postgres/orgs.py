@@ -90,6 +90,7 @@ class PostgresOrgStore(ReferenceTableStore, OrgStore):
     close_invitation = execute_count()
     list_plans = fetch_all(build_plan)
     find_member = fetch_first(Member, "find_member_by_email", values=_build_address_params)
+    find_member_by_user = fetch_first(Member)
 
     async def get_organisation(self) -> Organisation:
         own = await self._fetch_first(build_organisation, "get_organisation", id=self._session.tenant.org)

@@ -19,7 +19,7 @@ from domain.kernel.json_values import format_time
 
 SQL = load_statements("published_copies")
 _IMAGE_COLUMNS = ("product", "id", "content", "key", "bytes", "width", "height", "created_at")
-_TABLES = ("documents", "terms", "variants", "offers", "images", "products")
+_TABLES = ("documents", "facets", "terms", "variants", "offers", "images", "products")
 
 
 def _build_state(*row: Any) -> PublicationState:
@@ -75,6 +75,7 @@ class PostgresPublishedCopies(TenantStore, PublishedCopies):
         images = await self._fetch_rows("list_images", ids=ids)
         async with self._session.as_owner():
             await self._run("write_products", ids=ids)
+            await self._run("write_facets", ids=ids)
             for name, ids_of_children in kept.items():
                 await self._run(f"delete_outdated_{name}", products=list(products), kept=ids_of_children)
                 await self._run(f"write_{name}", ids=ids)

@@ -19,18 +19,22 @@ from adapters.postgres.table import ColumnCodec, Table, TableStore, encode_json
 from domain.catalogue.model import Stream
 from domain.exports.model import OPEN as OPEN_EXPORTS
 from domain.exports.model import Export, ExportStatus
-from domain.exports.ports import ExportStore, ExportUpkeep
+from domain.exports.ports import ExportStore, ExportUpkeep, ScheduledExportStore, ScheduledExportUpkeep
+from domain.exports.schedules import ScheduledExport
 from domain.runs.model import (
     MAX_COUNTED_RUNS,
+    MAX_LISTED_SUMMARIES,
     OPEN_STATUSES,
     SUCCEEDED_OR_FAILED_STATUSES,
     CheckInput,
-    NewestRun,
+    OpenReview,
     PushInput,
     Run,
     RunDay,
     RunStatus,
+    RunSummary,
     RunTrigger,
+    SourceRuns,
     UploadInput,
     list_replayable_runs,
 )
@@ -56,19 +60,30 @@ RUNS = Table(
     conflicts={"runs_open": "The source already has an open run of this stream. Wait until it ends."},
 )
 EXPORTS = Table(Export, "exports", special_codecs={"crashes": ColumnCodec("deaths")})
-SQL = load_statements("runs", run=RUNS.build_column_list(), export=EXPORTS.build_column_list())
+SCHEDULED_EXPORTS = Table(ScheduledExport, "scheduled_exports")
+_SUMMARY = (
+    "r.source, r.id, r.stream, r.status, r.created_at, r.started_at, r.finished_at, "
+    "coalesce((r.fetched ->> 'at')::timestamptz, r.finished_at), r.stats, r.error ->> 'message'"
+)
+SQL = load_statements("runs", run=RUNS.build_column_list(), export=EXPORTS.build_column_list(), summary=_SUMMARY)
 
 
-def _build_newest_run(source: str, id: str, status: str) -> NewestRun:
-    return NewestRun(source, id, RunStatus(status))
+def _build_summary(source: str, id: str, stream: str, status: str, *others: Any) -> RunSummary:
+    return RunSummary(source, id, Stream(stream), RunStatus(status), *others)
+
+
+def _build_source_runs(source: str, succeeded: int, failed: int, rows: int, problems: int, read_at: Any) -> SourceRuns:
+    return SourceRuns(source, succeeded, failed, int(rows), int(problems), tuple(read_at or ()))
 
 
 class PostgresRunStore(TableStore[Run], RunStore):
     """Runs of the tenant, with the trace context to which later work such as deliveries is linked."""
 
     _sql, _table = SQL, RUNS
-    list_newest = fetch_all(_build_newest_run)
+    list_summaries = fetch_all(_build_summary, max_runs=MAX_LISTED_SUMMARIES)
+    summarise_by_source = fetch_all(_build_source_runs, max_runs=MAX_COUNTED_RUNS)
     list_open_checks = fetch_all(RUNS.build_from_row)
+    list_open_reviews = fetch_all(OpenReview)
     count_by_day = fetch_all(RunDay, max_runs=MAX_COUNTED_RUNS)
 
     async def add(self, row: Run, **more: Any) -> None:
@@ -84,6 +99,11 @@ class PostgresRunStore(TableStore[Run], RunStore):
 
     async def find_last_successful(self, source: str, stream: Stream) -> Run | None:
         return await self._find_newest(source, stream, [RunStatus.SUCCEEDED], "has_snapshot")
+
+    async def list_newest(self, sources: Collection[str], *, ended: bool = False) -> Sequence[RunSummary]:
+        statement = render_statement(SQL["list_newest"], frozenset({"ended"} if ended else ()))
+        rows = await self._session.fetch_rows(statement, sources=list(sources))
+        return [_build_summary(*row) for row in rows]
 
     async def list_replayable(self, source: str, stream: Stream) -> Sequence[Run]:
         mapped_next = await self._find_newest(source, stream, [RunStatus.NEEDS_MAPPING], "has_snapshot")
@@ -155,3 +175,20 @@ class PostgresExportMaintenance(CoordinatorStore, ExportUpkeep):
     _sql = SQL
     list_due = gather_due("list_due_exports")
     find_oldest_waiting = gather_earliest()
+
+
+class PostgresScheduledExportStore(TableStore[ScheduledExport], ScheduledExportStore):
+    """Scheduled exports of the tenant."""
+
+    _sql, _table = SQL, SCHEDULED_EXPORTS
+    count = fetch_first(int, "count_scheduled_exports")
+
+    async def lock_creation(self) -> None:
+        await self._session.acquire_lock("scheduled exports")
+
+
+class PostgresScheduledExportMaintenance(CoordinatorStore, ScheduledExportUpkeep):
+    """Scheduled exports of all tenants that are due, for the scheduler."""
+
+    _sql = SQL
+    list_due = gather_due("list_due_scheduled_exports")

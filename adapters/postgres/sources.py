@@ -20,7 +20,7 @@ from domain.kernel.tenancy import Tenant
 from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.mappings.ports import MappingStore
-from domain.sources.model import Follower, Source, SourceStatus
+from domain.sources.model import CORRECTIONS_CONNECTOR, Follower, Source, SourceContents, SourceStatus
 from domain.sources.ports import SourceSchedule, SourceStore
 
 SOURCES = Table(
@@ -50,11 +50,13 @@ class PostgresSourceStore(TableStore[Source], SourceStore):
     _sql, _table = SQL, SOURCES
     save_encrypted_credentials = execute_count()
     load_encrypted_credentials = fetch_scalar()
+    summarise_contents = fetch_all(SourceContents)
+    sample_documents = fetch_all(lambda source, body: (source, bytes(body)))
 
     async def count(self, *, lock: bool = False) -> int:
         if lock:
             await self._session.acquire_lock("sources")
-        return int(await self._fetch_scalar("count", disabled=SourceStatus.DISABLED))
+        return int(await self._fetch_scalar("count", disabled=SourceStatus.DISABLED, corrections=CORRECTIONS_CONNECTOR))
 
 
 class PostgresMappingStore(TableStore[SourceMapping], MappingStore):

@@ -203,11 +203,13 @@ class Table(RowMapping[R]):
         name: Name of the table.
         extra_columns: Columns without a field, with their values in new rows.
         conflicts: Messages by unique index. A violation of the index raises a Conflict with the message.
+        list_expression_by_field: SQL expressions that lists read instead of fields that are too large for many rows.
     """
 
     name: str
     extra_columns: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     conflicts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    list_expression_by_field: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
         """Register the messages of conflicts for the translation of database errors."""
@@ -266,8 +268,13 @@ class Table(RowMapping[R]):
             for name in sorted(self.filterable_columns)
         }
         conditions = "\n".join(f"    AND {column} = %({name})s --? {name}" for name, column in columns.items())
+        listed = RowMapping(
+            self.kind,
+            special_codecs=self.special_codecs,
+            expression_by_field={**self.expression_by_field, **self.list_expression_by_field},
+        )
         return (
-            f"{self.select_statement}\n{conditions}\n    AND id < %(page_key)s --? after\n    AND id > %(page_key)s --? before\n"
+            f"SELECT {listed.build_column_list()} FROM {self.name}{TENANT_CONDITION}\n{conditions}\n    AND id < %(page_key)s --? after\n    AND id > %(page_key)s --? before\n"
             "ORDER BY id DESC LIMIT {limit} --? forwards\nORDER BY id ASC LIMIT {limit} --? backwards"
         )
 

@@ -8,6 +8,15 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 import psycopg
 
 from adapters.postgres.agreements import PostgresAgreementStore
+from adapters.postgres.assistant import (
+    CONVERSATIONS,
+    MEMORIES,
+    PREFERENCES,
+    SETTINGS,
+    PostgresMemoryStore,
+    PostgresSpendStore,
+    PostgresTurnStore,
+)
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.billing import ACCOUNTS, CHARGES, INVOICES, PURCHASES, PostgresBillingStore
 from adapters.postgres.brand import (
@@ -17,18 +26,28 @@ from adapters.postgres.brand import (
     PostgresVendorProfileStore,
 )
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
+from adapters.postgres.comparison import LINKS
+from adapters.postgres.corrections import (
+    CORRECTION_BATCHES,
+    CORRECTIONS,
+    PostgresCorrectionBatchStore,
+    PostgresCorrectionStore,
+)
 from adapters.postgres.credits import CREDIT_SETTINGS, PostgresCreditStore
 from adapters.postgres.demand import PostgresDemandStore, PostgresVendorStatsStore
 from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
+from adapters.postgres.facet_filler import PostgresFacetStore
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.matching import JUDGE_SETTINGS, PostgresMatchIndex, PostgresMergeStore, PostgresPairStore
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import ConnectionCheckout, Pool, Reconnect
+from adapters.postgres.notifications import NOTIFICATIONS, SEEN_CHANGES, PostgresNotificationRuleStore
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
+from adapters.postgres.proposals import PostgresAgentStore, PostgresProposalStore
 from adapters.postgres.published_copies import PostgresPublishedCopies
 from adapters.postgres.publishing import (
     PUBLICATION_RUNS,
@@ -37,7 +56,16 @@ from adapters.postgres.publishing import (
     PostgresPublicationStore,
 )
 from adapters.postgres.request_logs import PostgresRequestLogStore
-from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
+from adapters.postgres.runs import (
+    EXPORTS,
+    RUNS,
+    SCHEDULED_EXPORTS,
+    PostgresExportStore,
+    PostgresPushStore,
+    PostgresRunStore,
+    PostgresScheduledExportStore,
+)
+from adapters.postgres.saved_views import LIST_PREFERENCES, PostgresSavedViewStore
 from adapters.postgres.session import TenantSession
 from adapters.postgres.sources import MAPPINGS, SOURCES, PostgresMappingStore, PostgresSourceStore
 from adapters.postgres.storage import PostgresStorageLedger
@@ -45,7 +73,9 @@ from adapters.postgres.stores import TenantStore
 from adapters.postgres.table import ColumnCodec, Table, TableStore
 from adapters.postgres.usage import PostgresUsageMeters
 from adapters.postgres.webhooks import DELIVERY_TABLE, ENDPOINTS, PostgresWebhookStore
+from domain.agents.categories import CategoryAnswers
 from domain.audit.ports import AuditLog
+from domain.bulk_actions.model import BulkAction
 from domain.catalogue.ports import CatalogueRenderer, CatalogueStore, PublishedCopies
 from domain.changes.ports import EventRendering
 from domain.events.ports import EventLog
@@ -53,6 +83,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mail.model import InboundMessage
 from domain.media.ports import MediaStore
 from domain.probes.model import Probe
+from domain.search.ports import FacetStore
 from domain.uploads.model import Upload
 from domain.usage.model import ModelUse
 from domain.webhooks.model import Delivery, Endpoint
@@ -128,21 +159,34 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     RUNS,
     MAPPINGS,
     CATEGORY_RULES,
+    CORRECTIONS,
+    CORRECTION_BATCHES,
     Table(Upload, "uploads"),
     Table(Probe, "source_probes", special_codecs={"crashes": ColumnCodec("deaths")}),
     EXPORTS,
+    SCHEDULED_EXPORTS,
     Table(InboundMessage, "inbound_messages"),
     ENDPOINTS,
     DELIVERY_TABLE,
     PUBLICATION_RUNS,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
+    Table(CategoryAnswers, "category_answers"),
     CREDIT_SETTINGS,
+    CONVERSATIONS,
+    MEMORIES,
+    SETTINGS,
+    PREFERENCES,
     CLAIMS,
     ACCOUNTS,
     INVOICES,
     PURCHASES,
     CHARGES,
+    NOTIFICATIONS,
+    SEEN_CHANGES,
+    LIST_PREFERENCES,
+    Table(BulkAction, "bulk_actions"),
+    LINKS,
 )
 _TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final[tuple[type[TenantStore], ...]] = (
@@ -164,6 +208,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresIdempotencyStore,
     PostgresRequestLogStore,
     PostgresExportStore,
+    PostgresScheduledExportStore,
     PostgresWebhookStore,
     PostgresSsoStore,
     PostgresHeldLicences,
@@ -176,6 +221,15 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresBrandClaimStore,
     PostgresClaimInvitationStore,
     PostgresBillingStore,
+    PostgresTurnStore,
+    PostgresSpendStore,
+    PostgresMemoryStore,
+    PostgresAgentStore,
+    PostgresProposalStore,
+    PostgresNotificationRuleStore,
+    PostgresSavedViewStore,
+    PostgresCorrectionStore,
+    PostgresCorrectionBatchStore,
 )
 """Stores that are created from the session alone; the last base class of each is its port."""
 
@@ -187,6 +241,7 @@ def _create_store_factory(store: type[TenantStore]) -> Callable[[PostgresTx], An
 _STORE_FACTORIES: Final[Mapping[type, Callable[[PostgresTx], Any]]] = {
     **{store.__bases__[-1]: _create_store_factory(store) for store in STORES},
     CatalogueStore: lambda tx: PostgresCatalogueStore(tx.session, tx.rendering),
+    FacetStore: lambda tx: PostgresFacetStore(tx.session, tx.rendering),
     MediaStore: lambda tx: PostgresMediaStore(tx.session, tx.rendering),
     PublishedCopies: lambda tx: PostgresPublishedCopies(tx.session, tx.rendering),
     EventLog: lambda tx: PostgresEventLog(tx.session, tx.event_rendering),

@@ -86,6 +86,14 @@ def _build_settings() -> dict[str, Any]:
             "description": "The dotted path of the records in JSON, or the element name of an XML record.",
         },
         "variants_path": {**_PATH, "description": "The dotted path of the variants in a record."},
+        "default_length_unit": {
+            "enum": ["cm", "mm", "m", "in", "ft"],
+            "description": "The unit of lengths for which the file states none.",
+        },
+        "default_weight_unit": {
+            "enum": ["kg", "g", "lb", "oz"],
+            "description": "The unit of weights for which the file states none.",
+        },
     }
     return build_config_schema(own)
 
@@ -101,5 +109,5 @@ SPEC = ConnectorSpec(
     open=FileConnector,
     address_settings=frozenset({"url", "stock_url"}),
     stock_setting="stock_url",
-    neutral_settings=NEUTRAL_SETTINGS | {"records_path", "variants_path"},
+    neutral_settings=NEUTRAL_SETTINGS | {"records_path", "variants_path", "default_length_unit", "default_weight_unit"},
 )

@@ -151,7 +151,7 @@ class Principal:
     @property
     def user(self) -> str | None:
         """The user behind the credential; None for an API key, or an app of the organisation itself."""
-        return (self.actor.on_behalf_of or self.actor.id) if self.is_personal_token or self.is_console_session else None
+        return self.actor.responsible if self.is_personal_token or self.is_console_session else None
 
 
 def limit_scopes_to_role(scopes: frozenset[str], role: str) -> frozenset[str]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from domain.access.model import (
     KEY_PREFIXES,
+    ROLES,
     SCOPES,
     SESSION_PREFIX,
     TOKEN_PREFIXES,
@@ -19,9 +20,10 @@ from domain.access.model import (
     limit_scopes_to_role,
 )
 from domain.access.ports import CredentialLookup, KeyStore, TokenLookup
-from domain.kernel.errors import AuthenticationRequired, InvalidRequest
+from domain.kernel.errors import AuthenticationRequired, InvalidRequest, PermissionDenied
 from domain.kernel.ids import ALPHABET, new_id
 from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgStore
 from domain.secrets.keys import ActiveKeys
 from ports.unit_of_work import Tx
 
@@ -150,6 +152,21 @@ class AccessService:
 def _limit_scopes(proof: StoredCredential) -> StoredCredential:
     credential, principal = proof
     return credential, replace(principal, scopes=limit_scopes_to_role(principal.scopes, principal.role))
+
+
+async def find_member_scopes(tx: Tx, user: str) -> frozenset[str]:
+    """Return the scopes of a user's current role in the organisation; none if the user is not a member."""
+    member = await tx[OrgStore].find_member_by_user(user)
+    return ROLES[member.role] if member else frozenset()
+
+
+async def require_member_scope(tx: Tx, user: str, scope: str) -> None:
+    """Raise PermissionDenied unless the person for whom a job acts is a member whose present role has the scope."""
+    scopes = await find_member_scopes(tx, user)
+    if not scopes:
+        raise PermissionDenied("The person who started this has left the organisation.")
+    if scope not in scopes:
+        raise PermissionDenied("The role of the person who started this no longer permits it.")
 
 
 def parse_scopes(words: Iterable[str]) -> frozenset[str]:

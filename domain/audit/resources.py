@@ -1,6 +1,7 @@
 """Use cases of all resources: list, create, read, update, delete and undo, with version check and audit entries."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from domain.audit.model import AuditAct, AuditedFields
@@ -158,3 +159,22 @@ class ResourceService(Generic[R]):
     async def _restore(self, tx: Tx, id: str, values: Mapping[str, Any], entry: str) -> None:
         """Recreate the resource whose deletion the audit entry `entry` records, with the same ID."""
         await self._insert(tx, {**values, "id": id}, values.keys())
+
+
+class SettingsService(ResourceService[R]):
+    """Use cases of settings, of which a row is stored at the first change; until then, the defaults of the dataclass apply."""
+
+    async def get(self, tx: Tx, id: str, *, lock: bool = False) -> R:
+        """Return the settings, or the defaults if none are stored."""
+        row: R = await self._store(tx).get(id, lock=lock) or self.kind(id=id)
+        return row
+
+    async def _save(self, tx: Tx, before: R, after: R) -> R:
+        stored: Any = before
+        if stored.created_at is not None:
+            return await super()._save(tx, before, after)
+        settings: Any = after
+        after = replace(settings, created_at=tx.now)
+        await self._store(tx).add(after)
+        await tx[AuditLog].add(self.audited.describe_update(before, after))
+        return after

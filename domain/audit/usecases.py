@@ -37,8 +37,8 @@ class Reversals(Protocol):
         """Return the reason why changes made by the operation can never be undone, or None if they can."""
         ...
 
-    def check_permission(self, action: str) -> None:
-        """Check that the caller may undo the operation. Raises PermissionDenied, FeatureUnavailable."""
+    def check_permission(self, act: AuditAct) -> None:
+        """Check that the caller may undo the act. Raises PermissionDenied, FeatureUnavailable."""
         ...
 
     async def undo(self, tx: Tx, act: AuditAct) -> None:
@@ -111,7 +111,7 @@ class AuditService:
         await tx[AuditLog].lock_act(entry.act)
         entries = await tx[AuditLog].list_entries_of_acts([entry.act])
         act = AuditAct(tuple(entries), await _find_original_entry(tx, entry))
-        reversals.check_permission(act.original_entry.context.operation)
+        reversals.check_permission(act)
         if (by := (await tx[AuditLog].find_undoing_acts([entry.act])).get(entry.act)) is not None:
             raise Conflict(f"{id} was undone by {by}. To redo the change, undo {by}.")
         refusals = await _find_refusals(tx, act.entries, reversals)

@@ -61,6 +61,12 @@ def path_ids(id: str | None) -> tuple[str, ...]:
 
 
 @cache
+def list_subcategories(id: str) -> tuple[str, ...]:
+    """Return the ID of a category and the IDs of all categories below it; the ID itself if it is unknown."""
+    return (id, *(category.id for category in category_by_id().values() if id in category.ancestors))
+
+
+@cache
 def find_id_by_google_id(number: int) -> str | None:
     """Return the ID of the category that corresponds to a Google product category, or None."""
     return next((entry.id for entry in category_by_id().values() if entry.google == number), None)

@@ -4,8 +4,9 @@ These are plain mappings, so that they can be stored, compared and returned with
 not state are absent, never None.
 """
 
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TypedDict
+from typing import Any, TypedDict
 
 
 class GivenMeasure(TypedDict):
@@ -160,3 +161,8 @@ class OfferData(TypedDict, total=False):
     incoming: list[IncomingStock]
     availability: str
     lead_time_days: int
+
+
+def list_current_offers(offers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the offers, as the API returns them, that are not withdrawn."""
+    return [offer for offer in offers if not offer.get("withdrawn_at")]

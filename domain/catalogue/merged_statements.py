@@ -1,7 +1,8 @@
-"""The view of merged products, computed from the merges and the unchanged data of each source.
+"""The view of merged and corrected products, computed from merges, corrections and the unchanged data of each source.
 
-A merge joins two variants, or two products: one of them, the survivor, represents both. The view depends only on the
-sources' statements and on the active merges, so undoing all merges restores the original view.
+A merge joins two variants, or two products: one of them, the survivor, represents both. Corrections are the last layer. The view
+depends only on the sources' statements, the active merges and the corrections, so undoing all of them restores the original
+view.
 """
 
 from collections import defaultdict
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from domain.catalogue.corrections import PERSON_EDIT, Corrections, correct_offer, set_field
 from domain.catalogue.model import LicenceBasis, Offer, Product, ProductStatus, Variant
 
 OWN_FIELDS = frozenset({"sku", "replacement_sku", "axes"})
@@ -42,8 +44,8 @@ NO_PRECEDENCE = SourcePrecedence(2)
 class FieldOrigin(NamedTuple):
     """Origin of a field of a merged object: the source, the time at which the source stated the value, and why this value was chosen.
 
-    `reason`: `only_source` (no other source has a value), `own` (see OWN_FIELDS), `first_party`, `vendor_agreement` or
-    `freshest`.
+    `reason`: `only_source` (no other source has a value), `own` (see OWN_FIELDS), `first_party`, `vendor_agreement`,
+    `freshest` or `person_edit` (a correction).
     """
 
     source: str
@@ -65,17 +67,20 @@ def find_representative(survivor_by_id: Mapping[str, str], id: str) -> str:
 class ProductCluster:
     """Products with the decoded data of their sources, and the merges between the products and between their variants.
 
-    A cluster consists of whole merge groups, and of products that are not merged.
+    A cluster consists of whole merge groups, and of products that are not merged. A product with corrections, or with a corrected
+    variant or offer, is a merge group even if it is not merged.
 
     Attributes:
         products: The products by ID, each with all variants and offers.
         survivor_by_id: Maps the ID of each merged product and variant to the ID of the survivor of the merge.
         precedence_by_source: The precedence of each source.
+        corrections: The corrections of the products, variants and offers.
     """
 
     products: dict[str, Product] = field(default_factory=dict)
     survivor_by_id: dict[str, str] = field(default_factory=dict)
     precedence_by_source: Mapping[str, SourcePrecedence] = field(default_factory=dict)
+    corrections: Corrections = field(default_factory=Corrections)
 
     def find_representative(self, id: str) -> str:
         """Return the ID of the last survivor of a product's or variant's merges; `id` itself if it is not merged."""
@@ -86,7 +91,10 @@ class ProductCluster:
         chosen = {id: self.products[id] for id in products}
         ids = {*chosen, *(variant.id for product in chosen.values() for variant in product.variants)}
         return ProductCluster(
-            chosen, {id: into for id, into in self.survivor_by_id.items() if id in ids}, self.precedence_by_source
+            chosen,
+            {id: into for id, into in self.survivor_by_id.items() if id in ids},
+            self.precedence_by_source,
+            self.corrections.restrict_to(chosen),
         )
 
     def map_representatives(self) -> dict[str, str]:
@@ -98,13 +106,18 @@ class ProductCluster:
         return {variant.id: product.id for product in self.products.values() for variant in product.variants}
 
     def map_merge_groups(self) -> dict[str, str]:
-        """Map the ID of each merged product to the ID of its merge group.
+        """Map the ID of each merged or corrected product to the ID of its merge group.
 
         A merge group consists of all products that merges connect; the smallest product ID is the ID of the merge group.
         """
         found = ClusterUnion(self)
         group_by_product = {id: found.find_group(id) for id in self.products}
-        return {id: group for id, group in group_by_product.items() if found.size_by_group[group].products > 1}
+        corrected = {group_by_product[one.product] for one in self.corrections.list_all()}
+        return {
+            id: group
+            for id, group in group_by_product.items()
+            if found.size_by_group[group].products > 1 or group in corrected
+        }
 
     def group_by_representative(self, ids: Iterable[str]) -> dict[str, list[str]]:
         """Group the IDs of products or variants by the ID of the one that represents them."""
@@ -164,7 +177,8 @@ class CatalogueView:
 
     Attributes:
         representatives_by_variant: Maps each variant's ID to the IDs of the variant and the product that represent it.
-        origins: The origin of each field, by the ID of the product or variant; only for those that represent several.
+        origins: The origin of each field, by the ID of the product or variant; only for those that represent several or are
+            corrected. For offers, only the origins of corrected fields.
     """
 
     products: dict[str, Product] = field(default_factory=dict)
@@ -174,6 +188,10 @@ class CatalogueView:
     def map_variants(self) -> dict[str, Variant]:
         """Return the visible variants by ID."""
         return {variant.id: variant for product in self.products.values() for variant in product.variants}
+
+    def map_offers(self) -> dict[str, Offer]:
+        """Return the offers by ID."""
+        return {offer.id: offer for variant in self.map_variants().values() for offer in variant.offers}
 
 
 def compute_view(cluster: ProductCluster) -> CatalogueView:
@@ -187,7 +205,7 @@ def compute_view(cluster: ProductCluster) -> CatalogueView:
     for survivor, members in cluster.group_by_representative(cluster.products).items():
         products = _sort_by_precedence(cluster, [cluster.products[id] for id in members])
         data, origins = _merge_fields(cluster, products, cluster.products[survivor])
-        if len(products) > 1:
+        if origins:
             view.origins[survivor] = origins
         view.products[survivor] = replace(
             cluster.products[survivor],
@@ -207,9 +225,11 @@ def _build_variants(cluster: ProductCluster, view: CatalogueView) -> dict[str, l
         product = view.representatives_by_variant[survivor][1]
         variants = _sort_by_precedence(cluster, [stated[id] for id in members])
         data, origins = _merge_fields(cluster, variants, stated[survivor])
-        if len(variants) > 1:
+        if origins:
             view.origins[survivor] = origins
         offers = [_relocate_offer(offer, survivor, product) for variant in variants for offer in variant.offers]
+        if cluster.corrections:
+            offers = [_correct_offer(cluster, view, offer) for offer in offers]
         variant = replace(
             stated[survivor],
             product=product,
@@ -229,6 +249,17 @@ def _relocate_offer(offer: Offer, variant: str, product: str) -> Offer:
     return replace(offer, variant=variant, product=product)
 
 
+def _correct_offer(cluster: ProductCluster, view: CatalogueView, offer: Offer) -> Offer:
+    """Return the offer with its corrections, and record their origins in the view."""
+    corrections = cluster.corrections.get(offer.id)
+    if not corrections:
+        return offer
+    view.origins[offer.id] = {
+        name: FieldOrigin(one.source, one.made_at, PERSON_EDIT) for name, one in corrections.items()
+    }
+    return replace(offer, data=correct_offer(offer, corrections.values()))
+
+
 def _sort_by_precedence(cluster: ProductCluster, items: Sequence[Any]) -> list[Any]:
     """Sort products or variants by the precedence of their sources, then by the time at which the source last changed them, newest first."""
     if len(items) == 1:
@@ -242,14 +273,17 @@ def _sort_by_precedence(cluster: ProductCluster, items: Sequence[Any]) -> list[A
 def _merge_fields(
     cluster: ProductCluster, ranked: Sequence[Any], survivor: Any
 ) -> tuple[Mapping[str, Any], dict[str, FieldOrigin]]:
-    """Return the merged data of products or variants, and the origin of each field.
+    """Return the merged data of products or variants with their corrections, and the origin of each field.
+
+    The origins are empty if there is only one product or variant, without corrections.
 
     Args:
         cluster: The cluster, for the precedence of the sources.
         ranked: The products or variants that are shown as one, sorted by precedence.
         survivor: The product or variant in `ranked` that is shown for all.
     """
-    if len(ranked) == 1:
+    corrections = cluster.corrections.choose(survivor.id, (one.id for one in ranked), OWN_FIELDS)
+    if len(ranked) == 1 and not corrections:
         return survivor.data, {}
     data: dict[str, Any] = {}
     origins: dict[str, FieldOrigin] = {}
@@ -262,6 +296,9 @@ def _merge_fields(
             chosen, reason = survivor, "own"
         data[name] = chosen.data[name]
         origins[name] = FieldOrigin(chosen.source, get_statement_time(chosen), reason)
+    for path, correction in corrections.items():
+        data = set_field(data, path, correction.value)
+        origins[path] = FieldOrigin(correction.source, correction.made_at, PERSON_EDIT)
     return data, origins
 
 

@@ -51,6 +51,18 @@ class Availability(StoredEnum):
     LOW_STOCK = "low_stock"
     IN_STOCK = "in_stock"
 
+    @classmethod
+    def from_quantity(cls, quantity: int) -> "Availability":
+        """Return OUT_OF_STOCK for a quantity up to 0, LOW_STOCK up to MAX_LOW_STOCK, and IN_STOCK above."""
+        if quantity <= 0:
+            return cls.OUT_OF_STOCK
+        return cls.LOW_STOCK if quantity <= MAX_LOW_STOCK else cls.IN_STOCK
+
+
+KEPT_AVAILABILITIES = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
+"""Availabilities that remain when only a quantity is stated."""
+MAX_LOW_STOCK = 5
+"""Maximum quantity that counts as low stock."""
 
 CATALOGUE_STREAM = 1
 """Bit of the catalogue stream in `Offer.stated_streams`."""
@@ -142,6 +154,16 @@ class SourceItem:
     offers: Sequence[Offer]
 
 
+class ProductSort(StoredEnum):
+    """Order of a list of products. Products without a selling price are last in both orders by price."""
+
+    NEWEST = "newest"
+    UPDATED = "updated"
+    TITLE = "title"
+    PRICE_LOW = "price_low"
+    PRICE_HIGH = "price_high"
+
+
 @dataclass(frozen=True, slots=True)
 class ProductFilter:
     """Filters of GET /v1/products.
@@ -149,15 +171,25 @@ class ProductFilter:
     A product must match every filter that is set. If a filter has several values, one of them must match. `category`
     includes the categories below it. `external_id` is the source's key of the product or of one of its variants. `sku`,
     `gtin`, `mpn`, `variant` and `offer` match if they match one of its variants.
+
+    Attributes:
+        brand: Brand of the product; `brands` are several brands.
+        colour: Colour families (domain/search/facets.py), like `finish` of a variant.
+        currency: Currency of the product's selling price.
+        min_price: Minimum of the lowest selling price, in minor units of `currency`.
+        max_price: Maximum of the lowest selling price, in minor units of `currency`.
+        completeness: Bands of completeness (domain/search/facets.py).
+        words: Words for each word of `q`, of which one must match; None for the words of `q` only.
+        is_inexact: Whether products that contain all words of `q`, or have it as a code, are left out.
     """
 
     updated_since: datetime | None = None
-    status: str | None = None
+    status: Sequence[str] | None = None
     brand: str | None = None
-    category: str | None = None
-    availability: str | None = None
+    category: Sequence[str] | None = None
+    availability: Sequence[str] | None = None
     catalogue: str | None = None
-    source: str | None = None
+    source: Sequence[str] | None = None
     q: str | None = None
     id: Sequence[str] | None = None
     variant: Sequence[str] | None = None
@@ -166,6 +198,15 @@ class ProductFilter:
     sku: Sequence[str] | None = None
     gtin: Sequence[str] | None = None
     mpn: Sequence[str] | None = None
+    brands: Sequence[str] | None = None
+    colour: Sequence[str] | None = None
+    finish: Sequence[str] | None = None
+    currency: str | None = None
+    min_price: int | None = None
+    max_price: int | None = None
+    completeness: Sequence[str] | None = None
+    words: Sequence[Sequence[str]] | None = None
+    is_inexact: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from domain.catalogue.batch import Batch, FingerprintDiff, RowFingerprint, SlotRange
 from domain.catalogue.category_rules import CategoryPaths, ProductCategory
 from domain.catalogue.completions import Completions
-from domain.catalogue.filter_counts import FilterCounts
+from domain.catalogue.filter_counts import FilterCounts, TotalCount
 from domain.catalogue.licences import ReadableCatalogue
 from domain.catalogue.merged_statements import ProductCluster
 from domain.catalogue.merged_view import MergedView
@@ -18,6 +18,7 @@ from domain.catalogue.model import (
     OfferLine,
     Product,
     ProductFilter,
+    ProductSort,
     SourceItem,
     Stream,
     Variant,
@@ -31,8 +32,18 @@ from domain.kernel.paging import Page, PageRequest
 class CatalogueReader(Protocol):
     """Read access for the API. Lists are ordered by ID, newest first."""
 
-    async def list_products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        """Return a page of the products that the tenant can read."""
+    async def list_products(
+        self, filter: ProductFilter, page_request: PageRequest, sort: ProductSort = ProductSort.NEWEST
+    ) -> Page[Document]:
+        """Return a page of the products that the tenant can read; only pages in the default order can go backwards."""
+        ...
+
+    async def list_product_ids(self, filter: ProductFilter, limit: int) -> Sequence[str]:
+        """Return the IDs of the newest products that match the filter, at most `limit`."""
+        ...
+
+    async def count_products(self, filter: ProductFilter) -> TotalCount:
+        """Count the products that match the filter, up to MAX_COUNTED_PRODUCTS."""
         ...
 
     def stream_documents(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
@@ -48,7 +59,7 @@ class CatalogueReader(Protocol):
         ...
 
     async def count_filter_values(self, filter: ProductFilter) -> FilterCounts:
-        """Count the newest products that match the filter, by each brand, status, availability, category and source."""
+        """Count the newest products that match the filter, by the values of each filter."""
         ...
 
     async def find_completions(self, word: str, code: str) -> Completions:
@@ -56,6 +67,10 @@ class CatalogueReader(Protocol):
 
         Both texts are normalised (domain.catalogue.search_terms).
         """
+        ...
+
+    async def find_existing_words(self, words: Collection[str]) -> Sequence[str]:
+        """Return those of the words that a product has."""
         ...
 
     async def list_offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
@@ -103,9 +118,10 @@ class CatalogueStore(CatalogueReader, Protocol):
         ...
 
     async def get_merge_revision(self) -> int:
-        """Return the merge revision: a counter that is 0 before the catalogue's first merge, and never decreases.
+        """Return the merge revision: a counter that is 0 before the catalogue's first merge or correction, and never decreases.
 
-        The counter increases when merges are made or undone, and when other sources take precedence in merged data.
+        The counter increases when merges are made or undone, when corrections change, and when other sources take precedence in
+        merged data.
         """
         ...
 
@@ -113,14 +129,15 @@ class CatalogueStore(CatalogueReader, Protocol):
         """Lock the catalogue before objects are loaded and changed; return the merge revision (see `get_merge_revision`).
 
         The merge revision cannot change until the transaction ends. With `merging`, the lock is exclusive. Other writers
-        run concurrently, unless the catalogue has ever had a merge.
+        run concurrently, unless the catalogue has ever had a merge or a correction.
         """
         ...
 
     async def load_cluster(self, products: Sequence[str], unmerged_products: Sequence[str] = ()) -> ProductCluster:
-        """Return the merge groups that contain the given products, with the data of the sources.
+        """Return the merge groups that contain the given products, with the data of the sources and the corrections.
 
-        Products in `unmerged_products` are included even if they are not merged. The cluster may be empty.
+        A corrected product is a merge group. Products in `unmerged_products` are included even if they are neither merged nor
+        corrected. The cluster may be empty.
         """
         ...
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 
 from domain.catalogue.categories import path_ids
@@ -16,6 +17,15 @@ AVAILABILITY_TERMS = ("a:", "a;")
 
 CODE_FILTERS = ("external_id", "sku", "gtin", "mpn")
 """Names of filters by product codes. Each takes several values, of which one must match."""
+
+MIN_GTIN_DIGITS = 8
+"""Minimum number of digits of a GTIN."""
+
+MAX_FINISH_CHARS = 200
+"""Number of characters of a stated colour or finish whose words are search terms."""
+
+MAX_FINISH_WORDS = 500
+"""Maximum number of words of colours and finishes that are search terms of one product."""
 
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN_DIGITS = re.compile(r"[\s-]")
@@ -35,6 +45,17 @@ def split_into_words(text: str) -> list[str]:
 def product_words(title: str | None, brand: str | None) -> set[str]:
     """Return the words of a product's title and brand, in lower case and without accents."""
     return {*split_into_words(title or ""), *split_into_words(brand or "")}
+
+
+def list_finishes(product: Product) -> set[str]:
+    """Return the stated colours and finishes of a product's variants, whose data must be decoded."""
+    return {text for variant in product.variants for name in ("colour", "finish") if (text := variant.data.get(name))}
+
+
+@lru_cache(maxsize=4096)
+def split_finish(text: str) -> tuple[str, ...]:
+    """Return the words of a stated colour or finish, up to MAX_FINISH_CHARS characters."""
+    return tuple(split_into_words(text[:MAX_FINISH_CHARS]))
 
 
 def normalise_code(text: str) -> str:
@@ -59,6 +80,11 @@ def normalise_gtin(text: str | None) -> str | None:
 def normalise_gtins(gtins: Iterable[str]) -> list[str]:
     """Return the normalised GTINs without duplicates; texts that cannot be GTINs are skipped."""
     return list(dict.fromkeys(key for text in gtins if (key := normalise_gtin(text))))
+
+
+def find_gtin(q: str) -> str | None:
+    """Return the normalised GTIN that a query consists of, or None if the query is not a GTIN."""
+    return normalise_gtin(q) if sum(map(str.isdigit, q)) >= MIN_GTIN_DIGITS else None
 
 
 def normalise_brand(text: str) -> str:
@@ -113,10 +139,20 @@ def list_availabilities(product: Product) -> frozenset[str]:
     )
 
 
+def compute_finish_terms(product: Product) -> set[str]:
+    """Return the search terms of the stated colours and finishes of a product's variants."""
+    words = {word for text in list_finishes(product) for word in split_finish(text)}
+    return {word_term(word) for word in sorted(words)[:MAX_FINISH_WORDS]}
+
+
 def compute_terms(product: Product) -> set[str]:
-    """Return a product's search terms: words, categories, availabilities, source and category path, but no codes."""
+    """Return a product's search terms: words, categories, availabilities, source and category path, but no codes.
+
+    The words are those of the title, the brand, and the colours and finishes of the variants.
+    """
     data = product.data
     found = {word_term(word) for word in product_words(data.get("title"), data.get("brand"))}
+    found |= compute_finish_terms(product)
     found.update(map(category_term, path_ids(data.get("category"))))
     found.update(map(availability_term, list_availabilities(product)))
     found.add(source_term(product.source))

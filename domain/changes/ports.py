@@ -140,8 +140,8 @@ class EventReader(Protocol):
         """
         ...
 
-    async def count_by_type(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
-        """Return the number of events of each type after the position and since the time, in the tenant's own log."""
+    async def count_price_changes(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        """Return the number of changes of offers' prices by source, after the position and since the time, in the tenant's own log."""
         ...
 
 

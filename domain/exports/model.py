@@ -1,10 +1,13 @@
 """Exports, their files and their states (docs/exports.md)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from domain.audit.model import AuditedFields
+from domain.catalogue.model import ProductFilter, ProductSort
+from domain.exports.layout import ExportFormat, ExportLayout, ExportLocale, RowLevel, UnitSystem
 from domain.jobs.model import NewJob
 from domain.kernel import retention
 from domain.kernel.enums import StoredEnum
@@ -26,7 +29,15 @@ LINK_LIFETIME = timedelta(hours=1)
 """Maximum lifetime of a download link (see `domain.kernel.links.link_expiry`); downloads in progress continue."""
 MANIFEST = "manifest"
 """The dataset of an export's last file, which lists all others."""
+OMITTED_ITEMS = "omitted_items"
+"""The dataset of items that the file of products lacks, because its format requires a value that they do not have."""
+UNCOUNTED_DATASETS = frozenset({MANIFEST, OMITTED_ITEMS})
+"""Datasets whose rows are not exported rows."""
 PRODUCTS = "products"
+MAX_IDS = 5_000
+"""Maximum number of IDs in the filter `id` of an export."""
+MAX_COLUMNS = 60
+"""Maximum number of columns of a table."""
 
 
 class ExportKind(StoredEnum):
@@ -50,13 +61,6 @@ OPEN = frozenset({ExportStatus.PENDING, ExportStatus.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
-class ExportFilters:
-    """Filters of the exported products, as in the list of products."""
-
-    updated_since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ExportFile:
     """File of an export: dataset, number of lines, compressed size, SHA-256 of the file, and key in the object store."""
 
@@ -72,6 +76,9 @@ class Export:
     """Export and its progress.
 
     Attributes:
+        filters: Filters of the exported products, as in the list of products.
+        layout: The layout of the file of products.
+        schedule: The ID of the scheduled export that created the export; None if a request did.
         keys: Keys of the export's objects in the object store, including the files of the attempt in progress.
         changes_cursor: The position in the change feed at the time of the snapshot.
         crashes: Number of attempts without a result, because the worker crashed.
@@ -82,7 +89,9 @@ class Export:
     kind: ExportKind
     status: ExportStatus
     created_at: datetime
-    filters: ExportFilters = field(default_factory=ExportFilters)
+    filters: ProductFilter = field(default_factory=ProductFilter)
+    layout: ExportLayout = field(default_factory=ExportLayout)
+    schedule: str | None = None
     rows: int = 0
     files: tuple[ExportFile, ...] = ()
     keys: tuple[str, ...] = ()
@@ -100,9 +109,10 @@ class Export:
         return self.status not in OPEN
 
     @property
-    def has_filters(self) -> bool:
-        """True if filters may exclude products."""
-        return self.filters != ExportFilters()
+    def copies_documents(self) -> bool:
+        """True if the file of products is a copy of stored documents, in no order, which requires no pages of the list."""
+        only_changes = ProductFilter(updated_since=self.filters.updated_since)
+        return self.layout == ExportLayout() and self.filters == only_changes
 
     def should_give_up(self, now: datetime) -> bool:
         """Return whether no further attempt should be made."""
@@ -131,7 +141,7 @@ class Export:
         return replace(
             self,
             status=ExportStatus.SUCCEEDED,
-            rows=sum(file.rows for file in files if file.dataset != MANIFEST),
+            rows=sum(file.rows for file in files if file.dataset not in UNCOUNTED_DATASETS),
             files=files,
             keys=tuple(file.key for file in files),
             changes_cursor=cursor,
@@ -149,12 +159,6 @@ class Export:
         return replace(self, status=ExportStatus.EXPIRED, files=(), keys=(), expires_at=at)
 
 
-class NewExportFilters(TypedDict, total=False):
-    """Filters of a new export."""
-
-    updated_since: datetime
-
-
 class _Kind(TypedDict):
     """Required property of a new export."""
 
@@ -162,12 +166,19 @@ class _Kind(TypedDict):
 
 
 class NewExport(_Kind, total=False):
-    """Properties of a new export."""
+    """Properties of a new export; `filters` are fields of ProductFilter."""
 
-    filters: NewExportFilters
+    filters: Mapping[str, Any]
+    format: ExportFormat
+    columns: tuple[str, ...]
+    locale: ExportLocale
+    row_by: RowLevel
+    units: UnitSystem
+    sort: ProductSort
+    link_template: str
 
 
-AUDITED = AuditedFields("export", ("kind", "status", "filters", "error", "expires_at"))
+AUDITED = AuditedFields("export", ("kind", "status", "filters", "layout", "error", "expires_at"))
 
 
 def create_export_job(export: Export, tenant: Tenant) -> NewJob:

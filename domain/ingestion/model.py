@@ -6,10 +6,12 @@ product key are normalised to one `ProductStatement` and a list of problems.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as create_field
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from domain.kernel.enums import StoredEnum
+from domain.kernel.problems import ProblemKind
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
@@ -72,6 +74,8 @@ class FeedSettings:
         price_code: Text that identifies the price column to read, by its header, if there are several price columns.
         stream: The stream: `catalogue` or `stock`.
         media_base_url: The URL to which the names of image files are appended if cells contain no full URLs.
+        length_unit: The unit of lengths for which neither the cells nor the column state one, or None.
+        weight_unit: The unit of weights, as for `length_unit`.
     """
 
     currency: str | None = None
@@ -80,6 +84,8 @@ class FeedSettings:
     price_code: str | None = None
     stream: str = "catalogue"
     media_base_url: str | None = None
+    length_unit: str | None = None
+    weight_unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,8 @@ class Column:
         tier: Who or what assigned the field.
         prefix: Whether the column is one of a numbered series whose headers share a prefix, such as `Image 1` and `Image 2`.
         confidence: The estimated probability, from 0 to 1, that the field is correct.
+        values: Replacements of cells by the text that is read instead; an empty text stands for a blank cell.
+        ignored_problems: The kinds of problems with cells of the column that are not reported.
     """
 
     position: int
@@ -103,6 +111,8 @@ class Column:
     tier: MappingTier = MappingTier.BUILT_IN
     prefix: bool = False
     confidence: float = 1.0
+    values: Mapping[str, str] = create_field(default_factory=dict)
+    ignored_problems: tuple[ProblemKind, ...] = ()
 
     @property
     def is_alternative(self) -> bool:

@@ -8,6 +8,7 @@ from domain.catalogue.categories import find_id_by_slug
 from domain.catalogue.data import BundleComponent, Carton, OfferData, ProductData, VariantData
 from domain.catalogue.data_limits import trim_product, trim_variant
 from domain.catalogue.differences import PRICES, STOCK_CHECK_FIELDS
+from domain.catalogue.model import Availability
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.columns.families import add_family_member, complete_family
 from domain.ingestion.columns.plan import (
@@ -31,7 +32,6 @@ from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import RUG, LabelledLength, assign_dimensions
 from domain.ingestion.values.media import build_media
 from domain.ingestion.values.rugs import parse_rug_size
-from domain.ingestion.values.stock import derive_availability
 from domain.ingestion.values.text import clean_value, quote_text
 from domain.ingestion.vocabulary.kinds import find_brick, find_kind_in_path
 from domain.kernel.bounds import MAX_ENTRY_CHARS, MAX_IMPORTED_VARIANTS, MAX_OFFERS
@@ -99,7 +99,7 @@ def normalise_rows(
         blank_fields=frozenset.intersection(*blank_fields_by_row),
         has_product_key=product.is_grouped,
     )
-    return statement, product.problems
+    return statement, plan.select_reported(product.problems, rows)
 
 
 def _complete_variants(product: ProductDraft) -> None:
@@ -483,7 +483,7 @@ def _complete_offer(row: RowDraft, offer: OfferData) -> None:
     if incoming:
         facts["incoming"] = incoming
     if "quantity" in facts and "availability" not in facts:
-        facts["availability"] = derive_availability(facts["quantity"])
+        facts["availability"] = Availability.from_quantity(facts["quantity"])
     price, strike = facts.get("price"), facts.get("compare_at")
     if price is not None and strike is not None and strike <= price:
         del facts["compare_at"]

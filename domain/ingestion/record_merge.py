@@ -6,14 +6,10 @@ from typing import Any
 
 from domain.catalogue import differences
 from domain.catalogue.data_limits import trim_product, trim_variant
-from domain.catalogue.model import Availability, Product, ProductStatus, Variant
+from domain.catalogue.model import KEPT_AVAILABILITIES, Availability, Product, ProductStatus, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.drafts import Truncation
-from domain.ingestion.values.stock import derive_availability
 from domain.kernel.problems import Problem, ProblemKind
-
-_KEPT_AVAILABILITIES = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
-"""Stored availabilities that remain when a record states only a quantity."""
 
 
 @dataclass(slots=True)
@@ -229,9 +225,9 @@ def merge_pushed_offer(
     if (
         "quantity" in record_data
         and "availability" not in record_data
-        and data.get("availability") not in _KEPT_AVAILABILITIES
+        and data.get("availability") not in KEPT_AVAILABILITIES
     ):
         data.pop("availability", None)
     if "quantity" in data and "availability" not in data:
-        data["availability"] = derive_availability(data["quantity"])
+        data["availability"] = Availability.from_quantity(data["quantity"])
     return data, dropped

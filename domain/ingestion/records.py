@@ -20,10 +20,8 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dates import parse_date
 from domain.ingestion.values.media import ROLES, determine_media_role, parse_image_urls
 from domain.ingestion.values.quantities import (
-    INCHES_BY_UNIT,
     MAX_HUNDREDTHS,
     MAX_WEIGHT,
-    POUNDS_BY_UNIT,
     build_measure,
     parse_length_unit,
     parse_weight_unit,
@@ -49,12 +47,13 @@ from domain.ingestion.vocabulary.fields import CARTON_PARTS, COMPLIANCE, DIMENSI
 from domain.kernel.bounds import MAX_ENTRY_CHARS, MAX_IMPORTED_VARIANTS, MAX_LIST_ENTRIES, MAX_OFFERS
 from domain.kernel.money import EXPONENTS, to_minor_units
 from domain.kernel.problems import Problem, ProblemKind
+from domain.kernel.units import INCHES_BY_UNIT, POUNDS_BY_UNIT
 
 Check = Callable[[Any], ParseResult[Any]]
 Schema = Mapping[str, "Check | Mapping[str, Any] | list[Any]"]
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,18})?")
 _MAX_COUNT = 2_000_000_000
-_MAX_MINOR_UNITS = 10**17
+MAX_MINOR_UNITS = 10**17
 _MONEY_FORMAT = 'an amount in major units with its currency, such as {"amount": 49.5, "currency": "usd"}'
 
 
@@ -189,7 +188,7 @@ def _check_money(value: Any, *, default_currency: str | None) -> ParseResult[tup
         if default_currency is None:
             detail = f"is in minor units without a currency; send {_MONEY_FORMAT}"
             return build_fault_result(ProblemKind.UNKNOWN_CURRENCY, str(value), detail)
-        if not 0 <= value <= _MAX_MINOR_UNITS:
+        if not 0 <= value <= MAX_MINOR_UNITS:
             return build_fault_result(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or implausibly large")
         return ParseResult((value, default_currency)) if value else NO_VALUE
     if not isinstance(value, Mapping) or (amount := _parse_number(value.get("amount"))) is None:

@@ -103,6 +103,12 @@ class Conflict(DomainError):
     code = "conflict"
 
 
+class MemoryLimitReached(DomainError):
+    """The maximum number of memories is stored. Delete one first."""
+
+    code = "memory_limit"
+
+
 class BrandUnverified(DomainError):
     """The vendor profile is not verified. Claim the brand first."""
 
@@ -185,6 +191,12 @@ class QuotaExceeded(DomainError):
     """A quota of the plan is used up."""
 
     code = "quota_exceeded"
+
+
+class AiBudgetReached(DomainError):
+    """The budget for the assistant is spent."""
+
+    code = "ai_budget_reached"
 
 
 class Overloaded(DomainError):

@@ -36,9 +36,12 @@ NOUNS = {
     "map": "a mapping",
     "upl": "an upload",
     "exp": "an export",
+    "sxp": "a scheduled export",
     "pro": "a proposal",
     "agt": "an agent",
     "mrg": "a merge",
+    "cor": "a correction",
+    "cob": "a bulk correction",
     "aud": "an audit entry",
     "acc": "an agreement acceptance",
     "agr": "a version of an agreement",
@@ -64,6 +67,11 @@ NOUNS = {
     "mbi": "an invitation",
     "pky": "a passkey",
     "grt": "a consent for an app",
+    "ntr": "a notification rule",
+    "ntf": "a notification",
+    "svw": "a saved view",
+    "blk": "a bulk action",
+    "cmp": "a link to a comparison",
 }
 """The noun for each prefix of IDs, with its article."""
 PREFIXES = frozenset(NOUNS)

@@ -1,5 +1,6 @@
 """Keyset paging: requests for pages, pages, and filters."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +32,17 @@ class Page(Generic[T]):
     items: tuple[T, ...]
     has_more: bool
     next_key: str | None
+
+
+async def list_all(read_page: Callable[[PageRequest], Awaitable[Page[T]]]) -> list[T]:
+    """Return all items of a list, which `read_page` reads page by page; only for lists that a limit keeps short."""
+    items, request = list[T](), PageRequest(100)
+    while True:
+        page = await read_page(request)
+        items += page.items
+        if not page.has_more:
+            return items
+        request = PageRequest(100, page.next_key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ EXPORTS = timedelta(days=7)
 """Files of an export, from its completion."""
 UNFINISHED_EXPORTS = timedelta(days=2)
 """Files of an abandoned attempt at an export, from its start."""
+PROPOSALS = timedelta(days=90)
+"""Proposals of agents, from the decision, or from when they became stale."""
 UPLOADS = timedelta(hours=1)
 """File of an upload that was not completed, from the upload's expiry."""
 OPEN_BATCHES = timedelta(hours=24)
@@ -39,10 +41,16 @@ DEMAND_CELLS = timedelta(days=100)
 CREDIT_RESERVATIONS = timedelta(days=7)
 """Ended reservations of credit, by which repeated calls are recognised, from their expiry."""
 
+CONVERSATIONS = timedelta(days=90)
+"""Conversations with the assistant, from their last turn."""
+ASSISTANT_FRAMES = timedelta(days=1)
+"""Frames that a turn of the assistant has sent, for clients that reconnect."""
+
 SESSIONS = timedelta(days=30)
 """Sessions, one-time links and invitations, from their end."""
 SECURITY_EVENTS = timedelta(days=365)
 """Security events, such as sign-ins and changed passwords, from when they happened."""
 OUTGOING_MAIL = timedelta(days=30)
+NOTIFICATIONS = timedelta(days=30)
 CHALLENGES = timedelta(hours=1)
 """Challenges for passkeys, from their expiry."""

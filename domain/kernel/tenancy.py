@@ -27,6 +27,11 @@ class Actor:
     id: str
     on_behalf_of: str | None = None
 
+    @property
+    def responsible(self) -> str:
+        """ID of the user for whom the actor acts, or else of the actor itself."""
+        return self.on_behalf_of or self.id
+
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:

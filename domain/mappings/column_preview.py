@@ -1,7 +1,7 @@
 """Preview of how a column's samples are read as a field, before the mapping is confirmed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.catalogue.statements import ProductStatement
@@ -16,6 +16,8 @@ from domain.mappings.model import SourceMapping
 
 _DERIVED_FIELDS = frozenset({"currency", "availability", "position", "role", "index"})
 """Fields that are derived from other values; previews omit them unless an offer has no other field."""
+_CONTEXT_FIELDS = frozenset({"currency", "dimension_unit", "weight_unit"})
+"""Fields of other columns on which the values of a column depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class SampleResult:
 
 
 def preview_column(mapping: SourceMapping, column: Column, settings: FeedSettings) -> Sequence[SampleResult]:
-    """Return the values and problems of a column's samples, read without the other columns.
+    """Return the values and problems of a column's samples, read without other columns except those of units and currencies.
 
     Return an empty sequence if the field or a setting of the column is invalid.
     """
@@ -44,9 +46,10 @@ def preview_column(mapping: SourceMapping, column: Column, settings: FeedSetting
     settings_read, faults = validate_settings(column.field, requested, {})
     if faults:
         return ()
-    single_column = Column(column.position, column.column, column.field, settings_read)
+    single_column = replace(column, settings=settings_read)
     try:
-        plan = ReadPlan(HeaderMapping(mapping.headers, (single_column,), ()), settings)
+        context = [one for one in mapping.columns if one.field in _CONTEXT_FIELDS and one.position != column.position]
+        plan = ReadPlan(HeaderMapping(mapping.headers, (single_column, *context), ()), settings)
     except (DomainError, ValueError):
         return ()
     return [_read_sample(row, column, plan) for row in mapping.samples if column.position < len(row)]
@@ -62,8 +65,9 @@ def _read_sample(row: Sequence[str], column: Column, plan: Any) -> SampleResult:
         return SampleResult(cell, ())
     if column.field in KEYS and column.field != "title":
         return SampleResult(cell, ((column.field, cell),))
-    statement, problems = normalise_rows("sample", [(1, list(row))], plan)
-    problem = problems[0].detail if problems else None
+    statement, problems = normalise_rows("sample", [(1, plan.replace_values(list(row)))], plan)
+    own = [problem for problem in problems if problem.column in (None, column.column)]
+    problem = own[0].detail if own else None
     return SampleResult(cell, tuple(_iterate_values(statement)) if statement else (), problem)
 
 

@@ -185,13 +185,17 @@ def _apply_edit(
         detail = f"The field {_quote(name)} does not exist{_build_suggestion(name, FIELD_NAMES, suggester)}."
         return column, [FieldError("field", "invalid_value", detail)]
     before: dict[str, str] = {}
-    requested = edit.settings
+    requested, values, ignored = edit.settings, edit.values, edit.ignored_problems
     if isinstance(entry, Column):
         before = {key: str(value) for key, value in entry.settings.items()}
-        requested = before if requested is None and entry.field == name else requested
+        if entry.field == name:
+            requested = before if requested is None else requested
+            values = entry.values if values is None else values
+            ignored = entry.ignored_problems if ignored is None else ignored
     settings, invalid = validate_settings(name, requested or {}, before)
     faults = [FieldError(f"settings.{fault.name[:_MAX_QUOTED]}", fault.code, fault.detail) for fault in invalid]
-    return replace(column, settings=settings), faults
+    kinds = tuple(sorted(set(ignored or ())))
+    return replace(column, settings=settings, values=dict(values or {}), ignored_problems=kinds), faults
 
 
 def _check_repeated_fields(columns: Sequence[Column]) -> None:

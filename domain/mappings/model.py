@@ -12,11 +12,14 @@ from domain.ingestion.model import Column, MappingTier, UnmappedColumn, Unmapped
 from domain.kernel.enums import StoredEnum
 from domain.kernel.json_values import to_json_value
 from domain.kernel.paging import Filter
+from domain.kernel.problems import ProblemKind
 
 MAX_MAPPINGS = 200
 """Maximum number of mappings of a source; beyond it, the oldest unconfirmed mappings are deleted."""
 MAX_CONFIRMED_MAPPINGS = 200
 """Maximum number of confirmed mappings that a run uses from its own source, and again from all other sources."""
+MAX_REPLACEMENTS = 200
+"""Maximum number of replacements of cells (`Column.values`) of a column."""
 
 
 class MappingStatus(StoredEnum):
@@ -65,12 +68,16 @@ class ColumnEdit:
         column: The exact header of the column.
         settings: The settings of the column. None keeps the settings if the field does not change; otherwise, they
             are determined from the samples.
+        values: The replacements of cells (`Column.values`); None keeps them if the field does not change.
+        ignored_problems: The kinds of problems that are not reported; None keeps them if the field does not change.
     """
 
     field: str | None
     position: int | None = None
     column: str | None = None
     settings: Mapping[str, str] | None = None
+    values: Mapping[str, str] | None = None
+    ignored_problems: tuple[ProblemKind, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,10 @@ def restore_mapping(mapping: SourceMapping, audited_values: Mapping[str, Any], n
     entries = combine_entries(mapping.columns, mapping.unmapped)
     for entry in audited_values.get("columns", ()):
         if entry["field"] is not None:
-            entries[entry["position"]] = Column(**{**entry, "tier": MappingTier(entry["tier"])})
+            kinds = tuple(map(ProblemKind, entry.get("ignored_problems", ())))
+            entries[entry["position"]] = Column(
+                **{**entry, "tier": MappingTier(entry["tier"]), "ignored_problems": kinds}
+            )
         elif "reason" in entry:
             entries[entry["position"]] = UnmappedColumn(
                 entry["position"], entry["column"], UnmappedReason(entry["reason"])

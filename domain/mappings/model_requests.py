@@ -143,8 +143,8 @@ def _object_schema(**properties: Any) -> dict[str, Any]:
 def build_answer_schema(positions: Sequence[int]) -> dict[str, Any]:
     """Return the JSON Schema of an answer, which permits only the given column positions and SELECTABLE_FIELDS."""
     guess = _object_schema(
-        position={"enum": list(positions)},
-        field={"enum": [*SELECTABLE_FIELDS, None]},
+        position={"type": "integer", "enum": list(positions)},
+        field={"type": ["string", "null"], "enum": [*SELECTABLE_FIELDS, None]},
         confidence={"type": "number", "minimum": 0, "maximum": 1},
     )
     return _object_schema(columns={"type": "array", "items": guess, "maxItems": len(positions)})

@@ -16,7 +16,6 @@ from domain.ingestion.snapshot_results import MappedTable
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.kernel.errors import NotFound
-from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.mappings.confirmation import apply_confirmation
 from domain.mappings.model import (
@@ -43,11 +42,11 @@ from domain.mappings.model_requests import (
 )
 from domain.mappings.ports import MappingStore
 from domain.mappings.proposal_log import propose_mapping, update_proposal
+from domain.proposals.model import create_proposing_job
+from domain.proposals.staleness import mark_stale
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from domain.usage.meters import AI_TOKENS
-from domain.usage.model import ModelUse
-from domain.usage.ports import UsageMeters
+from domain.usage.model_budget import record_model_use
 from ports.language_models import LanguageModels, ModelPrompt, ModelRefused, ModelUnavailable, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -117,6 +116,30 @@ class MappingService:
         await self._save_and_replay(tx, source, before, after)
         return after
 
+    async def store_confirmed_mappings(
+        self, tx: Tx, source: str, stream: Stream, tables: Sequence[MappedTable]
+    ) -> Sequence[SourceMapping]:
+        """Store the mappings of tables as confirmed, before the first run of their source, and return them.
+
+        Tables that people cannot map, tables in which no column identifies items, and tables whose headers have a mapping
+        already, from an earlier attempt, are omitted.
+        """
+        proposed = [
+            propose_mapping(source, stream, table, tx.now)
+            for table in tables
+            if table.is_confirmable and not table.mapping.missing
+        ]
+        digests = sorted({mapping.digest for mapping in proposed})
+        known = {mapping.digest for mapping in await tx[MappingStore].lock_by_digest(source, digests)}
+        stored: dict[str, SourceMapping] = {}
+        for mapping in proposed:
+            if mapping.digest not in stored and mapping.digest not in known:
+                confirmed = replace(mapping, status=MappingStatus.CONFIRMED, confirmed_at=tx.now)
+                stored[mapping.digest] = confirmed
+                await tx[MappingStore].add(confirmed)
+                await tx[AuditLog].add(build_confirmation_change(mapping, confirmed))
+        return tuple(stored.values())
+
     async def undo_confirmation(self, tx: Tx, act: AuditAct) -> None:
         """Restore mappings to their state before an audit act confirmed them, and queue runs over the stored files.
 
@@ -142,6 +165,7 @@ class MappingService:
         source.refuse_unless_runnable()
         await tx[MappingStore].save(after)
         await tx[AuditLog].add(build_confirmation_change(before, after))
+        await mark_stale(tx, after.id, "The column mapping has been changed.")
         await self.snapshot_replay.queue_mapping_replay(tx, source, after)
 
 
@@ -174,6 +198,7 @@ async def store_proposals(
             await tx[MappingStore].add(mapping)
         elif (mapping := update_proposal(before, table, stream, tx.now)) != before:
             await tx[MappingStore].save(mapping)
+            await mark_stale(tx, mapping.id, "A run has proposed other columns.")
         if uses_model and find_request_positions(mapping):
             await tx[JobStore].add(create_model_request_job(tx.tenant, mapping.id))
         ids[digest] = mapping.id
@@ -268,13 +293,14 @@ class MappingRequestJob:
         """Store the guesses and the usage, and finish the job; repeat the job if the mapping has changed."""
         before = request.mapping
         async with self.uow.begin(job.tenant, job.create_context()) as tx:
-            await _record_usage(tx, before, usage)
+            await record_model_use(tx, MODEL_REQUEST_JOB, before.id, usage)
             current = await tx[MappingStore].get(before.id, lock=True)
             if current == before:
                 await tx[MappingStore].save(apply_guesses(before, request.positions, guesses, request.settings, tx.now))
             elif current and current.status == MappingStatus.PROPOSED and compute_retry_delay(job.attempt) is not None:
                 await tx[JobStore].reschedule(job, tx.now + _RETRY_DELAY)
                 return
+            await tx[JobStore].add(create_proposing_job(tx.tenant, mapping=before.id))
             await tx[JobStore].finish(job)
 
     async def _postpone(
@@ -299,18 +325,9 @@ class MappingRequestJob:
         delay = compute_retry_delay(job.attempt)
         _LOG.info("model request about a mapping postponed", extra={"mapping": mapping.id, "reason": reason})
         async with self.uow.begin(job.tenant, job.create_context()) as tx:
-            await _record_usage(tx, mapping, usage)
+            await record_model_use(tx, MODEL_REQUEST_JOB, mapping.id, usage)
             if delay is None:
+                await tx[JobStore].add(create_proposing_job(tx.tenant, mapping=mapping.id))
                 await tx[JobStore].finish(job)
             else:
                 await tx[JobStore].reschedule(job, tx.now + min(_MAX_RETRY_DELAY, max(delay, retry_after or delay)))
-
-
-async def _record_usage(tx: Tx, mapping: SourceMapping, usage: ModelUsage | None) -> None:
-    """Store the usage of a request, if there is any, and count its tokens."""
-    if usage is None:
-        return
-    taken = usage.model, usage.input_tokens, usage.output_tokens, usage.cost_micros
-    use = ModelUse(new_id("use"), MODEL_REQUEST_JOB, mapping.id, *taken, tx.now)
-    await tx.store(ModelUse).add(use)
-    await tx[UsageMeters].add_usage(AI_TOKENS, usage.input_tokens + usage.output_tokens, use.id)

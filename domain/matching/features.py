@@ -13,7 +13,14 @@ from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.text import clean_value
 from domain.ingestion.values.words import parse_gtin
 from domain.kernel.money import EXPONENTS
-from domain.matching.measures import MAX_MEASURE, Size, discard_out_of_range, extract_sizes, parse_length_cell
+from domain.matching.measures import (
+    CM_PER_HUNDREDTH_INCH,
+    MAX_MEASURE,
+    Size,
+    discard_out_of_range,
+    extract_sizes,
+    parse_length_cell,
+)
 from domain.matching.words import (
     ACCESSORY_WORDS,
     ADVERTISING_WORDS,
@@ -502,7 +509,7 @@ def _convert_dimensions(variant: Mapping[str, Any]) -> tuple[DimensionValues, Di
     lengths = [
         one if one and one["hundredths_in"] < 100 * MAX_MEASURE else None for one in map(dimensions.get, _DIMENSIONS)
     ]
-    centimetres = [round(one["hundredths_in"] * 0.0254, 2) or None if one else None for one in lengths]
+    centimetres = [round(one["hundredths_in"] * CM_PER_HUNDREDTH_INCH, 2) or None if one else None for one in lengths]
     return tuple(centimetres), tuple(
         discard_out_of_range(float(one["given"]["value"])) or None if one else None for one in lengths
     )

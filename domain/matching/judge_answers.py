@@ -115,11 +115,6 @@ def compute_judging_delay(failures: int) -> timedelta | None:
     return None if failures >= _MAX_FAILURES else min(_MAX_DELAY, timedelta(minutes=1) * 4 ** (failures - 1))
 
 
-def find_start_of_day(time: datetime) -> datetime:
-    """Return the start of the day (UTC) that contains the time."""
-    return time.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
 def build_visible_texts(data: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts of an item that the model receives, by field; fields without a text are omitted.
 

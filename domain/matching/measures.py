@@ -9,6 +9,7 @@ Size = tuple[float, ...]
 """The dimensions of one size in centimetres, such as width, depth and height, in the written order."""
 MAX_MEASURE = 10**7
 """Exclusive upper limit for lengths (inches, or as stated), weights (pounds) and counts; greater values are ignored."""
+CM_PER_HUNDREDTH_INCH = 0.0254
 _CM = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
@@ -188,7 +189,7 @@ def parse_length_cell(cell: str, column_unit: str) -> tuple[float, float] | None
         parsed = parse_length(cell, column_unit or None).value
         if parsed is None or parsed["hundredths_in"] >= MAX_MEASURE * 100:
             return None
-        return round(parsed["hundredths_in"] * 0.0254, 2), float(parsed["given"]["value"])
+        return round(parsed["hundredths_in"] * CM_PER_HUNDREDTH_INCH, 2), float(parsed["given"]["value"])
     factor = _CM.get(column_unit.strip().lower() or "cm", 1.0)
     return (round(value * factor, 2), value) if 0 < value < MAX_MEASURE else None
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cached_property
 
 from domain.catalogue.merged_statements import ClusterUnion, MergeGroupSize, ProductCluster, choose_survivor
+from domain.catalogue.model import Visibility
 from domain.kernel.bounds import MAX_IMPORTED_VARIANTS
 from domain.kernel.ids import new_id
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, build_pair_key
@@ -135,7 +136,7 @@ class MergePlan:
                 f"The merge would join two items of the source {min(shared)}. Undo an earlier merge of one of the variants first."
             )
         self._check_separations(pair, left, right, decider)
-        self._check_size(pair, decider)
+        self._check_size(self._owners[pair.left], self._owners[pair.right], decider)
         survivor, merged = choose_survivor(self.cluster, self._variants[left], self._variants[right])
         rests_on = (*self._list_merges_to_root(pair.left), *self._list_merges_to_root(pair.right))
         merge = Merge(
@@ -157,6 +158,43 @@ class MergePlan:
             self._merge_products(product_ids, source_products, decider)
         self._merge_groups.unite(*source_products)
         return merge
+
+    def group_products(self, products: Sequence[str], decider: DecidedBy, reason: str) -> str:
+        """Merge products that are variants of one product, and return the ID of the survivor.
+
+        Args:
+            products: The IDs of at least two products.
+            decider: The kind of actor that decided.
+            reason: The reason to record.
+
+        Raises:
+            CannotMerge: A product does not exist, the products are already merged, or only some of them are listed.
+        """
+        if missing := [id for id in products if id not in self.cluster.products]:
+            raise CannotMerge(f"The product {missing[0]} no longer exists.")
+        product_by_root = {self.cluster.find_representative(id): id for id in products}
+        if len(product_by_root) == 1:
+            raise CannotMerge("The products are already merged.")
+        visibilities = {self.cluster.products[id].visibility for root in product_by_root for id in self._members[root]}
+        if Visibility.LISTED in visibilities and len(visibilities) > 1:
+            # Other organisations would no longer see the listed ones.
+            raise CannotMerge(
+                "Some of the products are listed, and others are not. Publish or withdraw all of them first."
+            )
+        survivor = next(iter(product_by_root))
+        for root in product_by_root:
+            survivor, _ = choose_survivor(self.cluster, self.cluster.products[survivor], self.cluster.products[root])
+        first = product_by_root.pop(survivor)
+        for root, product in product_by_root.items():
+            self._check_size(first, product, decider)
+            rests_on = (*self._list_merges_to_root(first), *self._list_merges_to_root(product))
+            self._apply(
+                Merge(
+                    new_id("mrg"), MergeStatus.APPLIED, MergeKind.GROUP, survivor, root, decider, self.now, None, reason, rests_on
+                )
+            )  # fmt: skip
+            self._merge_groups.unite(first, product)
+        return survivor
 
     def _check_separations(self, pair: MatchPair, left: str, right: str, decider: DecidedBy) -> None:
         """Raise CannotMerge if the merge would combine two variants that must stay separate.
@@ -182,9 +220,9 @@ class MergePlan:
             if decider in _AUTOMATIC and other_pair.id != pair.id and (other_pair.conflicts or other_pair.held):
                 raise CannotMerge(f"This merge would include the pair {other_pair.id}, which a person must decide.")
 
-    def _check_size(self, pair: MatchPair, decider: DecidedBy) -> None:
-        """Raise ClusterTooLarge if the merge would create a merge group that exceeds the size limit."""
-        combined = self._merge_groups.compute_combined_size(self._owners[pair.left], self._owners[pair.right])
+    def _check_size(self, first: str, second: str, decider: DecidedBy) -> None:
+        """Raise ClusterTooLarge if merging two products would create a merge group that exceeds the size limit."""
+        combined = self._merge_groups.compute_combined_size(first, second)
         limit = AUTOMATIC_LIMIT if decider in _AUTOMATIC else MANUAL_LIMIT
         if combined.products > limit.products or combined.variants > limit.variants:
             raise ClusterTooLarge(
@@ -395,7 +433,7 @@ class MergePlan:
             MergeStillNeeded: The dependent merge cannot be undone automatically.
         """
         if merge.kind == MergeKind.VARIANT or (
-            requested_merge.id in merge.rests_on and requested_merge.kind == MergeKind.PRODUCT
+            requested_merge.id in merge.rests_on and requested_merge.kind != MergeKind.VARIANT
         ):
             raise MergeStillNeeded(requested_merge.id, merge.id)
         self._remove(merge)

@@ -39,10 +39,11 @@ class DecidedBy(StoredEnum):
 
 
 class MergeKind(StoredEnum):
-    """Kind of the objects that a merge combines: products or variants."""
+    """Kind of a merge: of variants, of products whose variants are merged, or of products that are variants of one product."""
 
     PRODUCT = "product"
     VARIANT = "variant"
+    GROUP = "group"
 
 
 class MergeStatus(StoredEnum):
@@ -175,7 +176,8 @@ class PairFilter:
 class Merge:
     """Merge of two products or variants: `merged` is shown as `survivor`.
 
-    A merge of variants results from a pair, a merge of products from the merges of their variants.
+    A merge of variants results from a pair, and a merge of products from the merges of their variants or from a decision that they
+    are variants of one product.
 
     Attributes:
         survivor: The ID of the product or variant that is shown for both.

@@ -1,6 +1,7 @@
 """Ports to the stored match index, match pairs and merges."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
@@ -49,6 +50,17 @@ class MatchIndexStore(Protocol):
         """
         ...
 
+    async def list_single_variants(self, source: str, after: str, limit: int) -> Sequence[StoredVariant]:
+        """Return up to `limit` variants of the source's active products that have only one variant, without prices.
+
+        They are ordered by product; the IDs of their products are greater than `after`.
+        """
+        ...
+
+    async def find_shown_products(self, products: Sequence[str]) -> Mapping[str, str]:
+        """Return the ID of the product that is shown for each existing product, by the ID of the product."""
+        ...
+
     async def find_items_of_variants(self, variants: Sequence[str]) -> Sequence[IndexedItem]:
         """Return the index entries of the variants, ordered by ID; variants that are not indexed are omitted."""
         ...
@@ -78,6 +90,10 @@ class MatchIndexStore(Protocol):
 
     async def requeue(self, variants: Sequence[str]) -> None:
         """Add indexed variants to the queue; variants that are already queued stay unchanged."""
+        ...
+
+    async def requeue_products(self, products: Sequence[str]) -> int:
+        """Add the indexed variants of products to the queue; return the number of variants added."""
         ...
 
     async def delete_model_and_requeue(self) -> int:
@@ -115,6 +131,27 @@ class PairStore(Store[MatchPair], Protocol):
 
     async def list_unjudged(self, limit: int) -> Sequence[MatchPair]:
         """Return up to `limit` open pairs that are neither held nor judged, in descending order of probability."""
+        ...
+
+    async def list_certain(
+        self, min_probability: float, until: datetime, omitted: Sequence[str], limit: int
+    ) -> Sequence[MatchPair]:
+        """Return open pairs without conflict that are not held, in descending order of probability.
+
+        Args:
+            min_probability: The lowest probability.
+            until: The time after which newer pairs are omitted.
+            omitted: IDs of pairs to omit.
+            limit: Maximum number of pairs.
+        """
+        ...
+
+    async def sample_certain(self, min_probability: float, limit: int) -> Sequence[MatchPair]:
+        """Return the least likely of the pairs that `list_certain` returns, in ascending order of probability."""
+        ...
+
+    async def count_certain(self, min_probability: float, limit: int) -> int:
+        """Return the number of open pairs without conflict that are not held and have the probability; at most `limit`."""
         ...
 
 

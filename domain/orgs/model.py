@@ -16,8 +16,6 @@ MAX_OPEN_INVITATIONS = 100
 """Maximum number of open invitations of an organisation."""
 FEATURES = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
 """Features that a plan can include."""
-IMPLEMENTED_FEATURES = frozenset({"bulk_exports", "fat_webhooks", "stream"})
-"""Features that are implemented. Other features of a plan are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +55,6 @@ class Plan:
     meters: Mapping[str, MeterAllowance]
     delivery_days: int = 30
     request_log_days: int = 30
-
-    @property
-    def implemented_features(self) -> frozenset[str]:
-        """The plan's features that are implemented."""
-        return self.features & IMPLEMENTED_FEATURES
 
     def find_included_amount(self, meter: str) -> int | None:
         """Return the amount of the meter that the plan includes, or None if the plan does not limit the meter."""

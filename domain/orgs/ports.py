@@ -27,6 +27,10 @@ class OrgStore(Protocol):
         """Return the member with that address, ignoring case, or None."""
         ...
 
+    async def find_member_by_user(self, user: str) -> Member | None:
+        """Return the member with that user ID, or None."""
+        ...
+
     async def list_members(self, page_request: PageRequest) -> Page[Member]:
         """Return a page of members, longest membership first; the page's key is a user ID."""
         ...

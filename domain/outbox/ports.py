@@ -10,12 +10,16 @@ from domain.outbox.model import OutgoingMessage
 
 @dataclass(frozen=True, slots=True)
 class MailMessage:
-    """Plain-text email message to one address. The Message-ID is derived from `id`, so all attempts have the same."""
+    """Plain-text email message to one address. The Message-ID is derived from `id`, so all attempts have the same.
+
+    `unsubscribe_url` is the URL that stops further messages by a POST (RFC 8058); empty for messages that cannot be stopped.
+    """
 
     id: str
     to: str
     subject: str
     text: str
+    unsubscribe_url: str = ""
 
 
 class MailUnsent(Exception):
@@ -38,7 +42,7 @@ class Outbox(Protocol):
     """Storage of outgoing messages; each call is its own transaction."""
 
     async def add(self, message: OutgoingMessage) -> None:
-        """Store a new message."""
+        """Store a new message; if a message has the ID already, store nothing."""
         ...
 
     async def list_latest(self, limit: int) -> Sequence[OutgoingMessage]:

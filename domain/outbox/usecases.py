@@ -34,10 +34,21 @@ class OutgoingMail:
         """True if messages are sent by a mail server; False if they remain in the outbox for the operator."""
         return self.mailer is not None
 
-    async def add_message(self, to: str, subject: str, body: str, purpose: str) -> OutgoingMessage:
-        """Add a plain-text message to the outbox and return it; `purpose` is a word such as `set_password`."""
-        id_, now = new_id("mail"), self.clock.now()
-        sealed = self.vault.encrypt({"body": body}, id_)
+    async def add_message(
+        self, to: str, subject: str, body: str, purpose: str, *, id: str = "", unsubscribe_url: str = ""
+    ) -> OutgoingMessage:
+        """Add a plain-text message to the outbox and return it.
+
+        Args:
+            to: The address.
+            subject: The subject.
+            body: The text.
+            purpose: A word such as `set_password`.
+            id: ID of the message, by which a repeated call adds nothing; empty for a new ID.
+            unsubscribe_url: URL that stops further messages by a POST (RFC 8058); empty if there is none.
+        """
+        id_, now = id or new_id("mail"), self.clock.now()
+        sealed = self.vault.encrypt({"body": body, "unsubscribe_url": unsubscribe_url}, id_)
         message = OutgoingMessage(id_, join_lines(to), join_lines(subject), purpose, sealed, now, now)
         await self.outbox.add(message)
         return message
@@ -51,6 +62,11 @@ class OutgoingMail:
         if not message.sealed:
             return ""
         return str(self.vault.decrypt(message.sealed, message.id)["body"])
+
+    def _build_mail(self, message: OutgoingMessage) -> MailMessage:
+        """Return the decrypted message. Raises ValueError if it cannot be decrypted."""
+        content = self.vault.decrypt(message.sealed, message.id)
+        return MailMessage(message.id, message.to, message.subject, content["body"], content.get("unsubscribe_url", ""))
 
     async def send_due(self) -> int:
         """Send the messages that are due; return how many were sent."""
@@ -69,7 +85,7 @@ class OutgoingMail:
     async def _send(self, mailer: Mailer, message: OutgoingMessage) -> bool:
         """Send a message and record the result; return whether the server accepted it."""
         try:
-            await mailer.send(MailMessage(message.id, message.to, message.subject, self.decrypt_text(message)))
+            await mailer.send(self._build_mail(message))
         except (MailUnsent, ValueError) as error:
             is_final = isinstance(error, MailRefused | ValueError)
             next_at = None if is_final else self.clock.now() + compute_retry_delay(message.attempts)

@@ -1,14 +1,14 @@
 """Runs (imports of a source) and their states (docs/conventions.md#run)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from domain.catalogue.model import Stream
 from domain.ingestion.model import UnmappedReason
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, count_ignored
 
 
 class RunTrigger(StoredEnum):
@@ -341,6 +341,15 @@ class Run:
         waiting = RunWait(reason, until, waits + host_waits, detail)
         return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, host_waits=host_waits)
 
+    def with_ignored_problems(self, identities: Collection[tuple[str | None, ...]], *, ignored: bool = True) -> "Run":
+        """Return the run with its problems of these identities marked as ignored, or as open if `ignored` is False."""
+        problems = tuple(
+            replace(one, ignored=ignored or None) if one.identity in identities else one for one in self.problems
+        )
+        count = count_ignored(problems)
+        stats = {name: value for name, value in self.stats.items() if name != "problems_ignored"}
+        return replace(self, problems=problems, stats=stats | ({"problems_ignored": count} if count else {}))
+
     def with_end(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
         """Return the run with its final status."""
         stage = RunStage.DONE if status == RunStatus.SUCCEEDED else self.stage
@@ -355,12 +364,79 @@ class RunFilter(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class NewestRun:
-    """IDs of a source and its newest run, and the status of that run."""
+class RunSummary:
+    """Outcome of one import of a source, without its problems and columns.
+
+    Attributes:
+        source: ID of the source.
+        read_at: When the data was fetched or submitted; None before that.
+        stats: Counts by name, as in Run.
+        error: Message of the error for users; None if the run did not fail.
+    """
 
     source: str
     id: str
+    stream: Stream
     status: RunStatus
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    read_at: datetime | None = None
+    stats: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the run ended without importing the data."""
+        return self.status == RunStatus.FAILED
+
+    @property
+    def changed_count(self) -> int:
+        """Number of products, variants and offers that the run created, changed or withdrew."""
+        return sum(count for name, count in self.stats.items() if name.endswith(("_created", "_changed", "_withdrawn")))
+
+    @property
+    def duration(self) -> timedelta | None:
+        """Time from the start to the end of the run; None for a run that has not started or not ended."""
+        return self.finished_at - self.started_at if self.started_at and self.finished_at else None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReview:
+    """Problems and column mappings of a source's newest import that no person has reviewed.
+
+    Attributes:
+        source: The ID of the source.
+        run: The ID of the newest import of the stream that has succeeded or needs a mapping.
+        problems: The number of problems that people do not ignore.
+        mappings: The number of column mappings that nobody has confirmed.
+        mapping: The ID of the first of these mappings, or None.
+        stream: The stream of the import.
+    """
+
+    source: str
+    run: str
+    problems: int
+    mappings: int
+    mapping: str | None
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemSelection:
+    """Selection of a run's problems: the problem with an index, or all problems of one kind, field and column."""
+
+    index: int | None = None
+    problem: str | None = None
+    field: str | None = None
+    column: str | None = None
+
+    def select(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Return the selected problems."""
+        if self.index is not None:
+            return list(problems[self.index : self.index + 1])
+        group = self.problem, self.field, self.column
+        return [one for one in problems if (one.problem, one.field, one.column) == group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,9 +466,35 @@ MAX_COUNTED_RUNS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RunDay:
-    """Numbers of a source's successful and failed runs that were queued on one day (UTC)."""
+    """Numbers of a source's successful and failed runs that were queued on one day (UTC), and of the rows that they read."""
 
     source: str
     day: date
     succeeded: int
     failed: int
+    rows: int = 0
+
+
+MAX_LISTED_SUMMARIES = 2_000
+"""Maximum number of runs in the history of a source; only the newest runs are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRuns:
+    """Numbers of a source's imports in a period.
+
+    Attributes:
+        source: ID of the source.
+        succeeded: Number of successful runs.
+        failed: Number of failed runs.
+        rows: Number of rows of the runs that read any.
+        problems: Number of problems in these rows.
+        read_at: When the data of each successful run of the catalogue was fetched or submitted, oldest first.
+    """
+
+    source: str
+    succeeded: int
+    failed: int
+    rows: int
+    problems: int
+    read_at: tuple[datetime, ...]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.catalogue.model import Stream
-from domain.runs.model import NewestRun, Run, RunDay
+from domain.runs.model import OpenReview, Run, RunDay, RunSummary, SourceRuns
 from ports.unit_of_work import Store
 
 
@@ -54,8 +54,26 @@ class RunStore(Store[Run], Protocol):
         """
         ...
 
-    async def list_newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
-        """Return the newest run of each of these sources that was queued since `since`; stock checks are ignored."""
+    async def list_newest(self, sources: Collection[str], *, ended: bool = False) -> Sequence[RunSummary]:
+        """Return the newest import of each of these sources; with `ended`, the newest that succeeded, failed or needs a mapping."""
+        ...
+
+    async def list_summaries(self, source: str, since: datetime) -> Sequence[RunSummary]:
+        """Return the imports of the source that were queued since `since`, newest first, at most MAX_LISTED_SUMMARIES."""
+        ...
+
+    async def summarise_by_source(self, since: datetime) -> Sequence[SourceRuns]:
+        """Return the numbers of imports of each source.
+
+        Only runs queued since `since` are counted, at most the newest MAX_COUNTED_RUNS.
+        """
+        ...
+
+    async def list_open_reviews(self, sources: Collection[str], since: datetime) -> Sequence[OpenReview]:
+        """Return what people have to review in the newest import of each stream of these sources, without empty entries.
+
+        Only runs queued since `since` are considered.
+        """
         ...
 
     async def find_last_succeeded_or_failed(self, source: str, stream: Stream) -> Run | None:

@@ -66,7 +66,9 @@ async def require_no_open_run(tx: Tx, source: str, stream: Stream | None = None)
 
 
 def with_next_pull(source: Source, stream: Stream, now: datetime, *, has_changes: bool | None, jitter: float) -> Source:
-    """Return the source with the time of the stream's next pull, which is one interval from now.
+    """Return the source with the time of the stream's next pull: one interval from now, or the next clock time.
+
+    A clock time that is already planned is preserved, because it does not depend on the ends of runs.
 
     Args:
         source: The source after the run.
@@ -75,9 +77,11 @@ def with_next_pull(source: Source, stream: Stream, now: datetime, *, has_changes
         has_changes: Whether the run changed anything: adaptive intervals then become shorter, else longer; None if unknown.
         jitter: Factor by which the interval is multiplied, to spread pulls.
     """
-    minutes = source.get_interval_minutes(stream)
-    if minutes is None or not source.is_runnable:
+    minutes, clock_time = source.get_interval_minutes(stream), source.schedule.find_next_clock_time(stream, now)
+    if not source.is_runnable or (minutes is None and clock_time is None):
         return source.schedule_next_pull(stream, None)
+    if minutes is None:
+        return source.schedule_next_pull(stream, source.get_next_pull(stream) or clock_time)
     factor = 1.0
     if source.schedule.adaptive:
         factor = source.interval_factor.get(stream, 1.0)

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
+from typing import Any
 
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.model import FeedSettings, HeaderMapping, UnmappedReason
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, UnmappedReason
 from domain.ingestion.snapshot_results import MappedTable, TableSummary
 from domain.runs.model import MAX_LISTED_COLUMNS, RunColumn
 from domain.sources.model import Source
 
 _MAX_LISTED = 12
 """Maximum number of headers, and of sheets, in one message."""
-_LATER_SETTINGS = frozenset({"media_base_url"})
+_LATER_SETTINGS = frozenset({"media_base_url", "length_unit", "weight_unit"})
 """Settings that are not part of salts if unset: they were added later, and existing salts must not change."""
 MISSING_DATA_DETAILS = {
     "key": "No column was recognised as the item's key.",
@@ -53,6 +54,8 @@ def create_feed_settings(source: Source, stream: Stream) -> FeedSettings:
         price_code=config.get("price_code"),
         stream=stream.value,  # a plain string, because its repr is part of salts
         media_base_url=config.get("media_base_url"),
+        length_unit=config.get("default_length_unit"),
+        weight_unit=config.get("default_weight_unit"),
     )
 
 
@@ -64,13 +67,20 @@ def compute_settings_digest(source: Source, stream: Stream) -> str:
 
 def compute_salt(mapping: HeaderMapping | None, settings: FeedSettings) -> bytes:
     """Return the salt of a table's row fingerprints, which depends on the column mapping and the settings."""
-    columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
+    columns = [_describe_column(column) for column in mapping.columns] if mapping else []
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     encoded_settings = ", ".join(
         f"{name}={value!r}" for name, value in values.items() if value is not None or name not in _LATER_SETTINGS
     )
     # text without class names, because a changed salt makes every source normalise all rows again
     return blake2b(f"({READING_VERSION!r}, {columns!r}, Context({encoded_settings}))".encode(), digest_size=16).digest()
+
+
+def _describe_column(column: Column) -> tuple[Any, ...]:
+    """Return the parts of a column on which the result of reading depends; later parts are omitted if they are empty."""
+    later = [sorted(column.values.items()), sorted(column.ignored_problems)]
+    described = (column.position, column.column, column.field, sorted(column.settings.items()))
+    return (*described, *later) if any(later) else described
 
 
 def find_column_locations(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:

@@ -82,6 +82,8 @@ class EncryptedValueKind(StrEnum):
         OUTGOING_MAIL: Bodies of emails in the outbox.
         AUTHENTICATORS: Secrets of users' authenticator apps.
         SSO_SECRETS: Client secrets for single sign-on.
+        NOTIFICATION_ADDRESSES: URLs of the receivers of notifications, and their signing secrets.
+        EXPORT_TARGETS: Credentials of the targets of scheduled exports.
     """
 
     CREDENTIALS = "source_credentials"
@@ -92,6 +94,8 @@ class EncryptedValueKind(StrEnum):
     OUTGOING_MAIL = "outgoing_mail"
     AUTHENTICATORS = "authenticators"
     SSO_SECRETS = "sso_secrets"
+    NOTIFICATION_ADDRESSES = "notification_addresses"
+    EXPORT_TARGETS = "export_targets"
 
 
 NO_TENANT = Tenant("", True)

@@ -1,5 +1,8 @@
-"""Events for changes of a source's status after a run (docs/conventions.md#source-health)."""
+"""Events for changes of a source's status after a run, and the share of time with fresh data (docs/conventions.md#source-health)."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from domain.events.model import Event, FieldChange
@@ -33,3 +36,27 @@ def create_health_events(before: Source, after: Source, run: str) -> list[Event]
             correlation_id=run,
         )
     ]
+
+
+def compute_on_time_share(source: Source, read_at: Sequence[datetime], start: datetime, end: datetime) -> float | None:
+    """Return the share of the time in which the catalogue's data was fresh, by the present schedule.
+
+    The time before the first import is not counted if there was one. Returns None for a source without a schedule, and if
+    nothing was due yet.
+
+    Args:
+        source: The source.
+        read_at: When the catalogue was read completely, oldest first.
+        start: Start of the period.
+        end: End of the period.
+    """
+    if source.get_interval_minutes("catalogue") is None and source.schedule.at is None:
+        return None
+    if not read_at:
+        return 0.0 if max(start, source.created_at) < end else None
+    times = [*read_at, end]
+    fresh = timedelta()
+    for previous, following in pairwise(times):
+        fresh_until, _ = source.find_freshness_limits("catalogue", previous)
+        fresh += max(timedelta(), min(fresh_until, following) - previous)
+    return fresh / (end - read_at[0]) if end > read_at[0] else 1.0

@@ -1,13 +1,14 @@
 """Sources, their settings and their health status (docs/conventions.md#source)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Annotated, Any, Final
 
 from domain.audit.model import AuditedFields
 from domain.catalogue.licences import ReadableCatalogue
 from domain.catalogue.model import LicenceBasis
+from domain.kernel.clock_schedule import WEEKDAYS, ClockSchedule
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
 from domain.kernel.resource import VERSION, audited, changeable, optional, set_at_creation, settable, with_changes
@@ -67,6 +68,8 @@ class SourceFault(StoredEnum):
 
 NETWORK_CONNECTOR = "network"
 """Connector that reads the products of another organisation's published catalogue, as a licence permits."""
+CORRECTIONS_CONNECTOR = "corrections"
+"""Connector of the source that is the origin of values that people have corrected; no data can be imported into it."""
 FETCHED_KINDS = (SourceKind.API, SourceKind.URL)
 """Kinds of sources that are pulled."""
 FILE_KINDS = (SourceKind.FILE, SourceKind.MAIL)
@@ -75,19 +78,50 @@ RUNNABLE_STATUSES = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
 """Statuses of sources whose runs may start."""
 
 
+class Weekday(StoredEnum):
+    """Weekdays of a schedule, from Monday as in ISO 8601."""
+
+    MONDAY = "mon"
+    TUESDAY = "tue"
+    WEDNESDAY = "wed"
+    THURSDAY = "thu"
+    FRIDAY = "fri"
+    SATURDAY = "sat"
+    SUNDAY = "sun"
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Intervals between pulls of a source's streams; a stream without an interval is pulled on request only.
+    """Times at which a source's streams are pulled; a stream without any is pulled on request only.
 
     Attributes:
         interval_minutes: Interval of the catalogue in minutes.
         stock_interval_minutes: Interval of stock in minutes.
         adaptive: Whether intervals become shorter while runs find changes, and longer while they find none.
+        at: Clock times (HH:MM) at which the catalogue is pulled, instead of an interval.
+        weekdays: Weekdays on which the clock times apply; None for all.
+        time_zone: Name of the time zone of clock times and weekdays in the IANA database; None for UTC.
     """
 
     interval_minutes: int | None = None
     stock_interval_minutes: int | None = None
     adaptive: bool = False
+    at: tuple[str, ...] | None = None
+    weekdays: tuple[Weekday, ...] | None = None
+    time_zone: str | None = None
+
+    def list_clock_schedules(self, stream: str) -> Sequence[ClockSchedule]:
+        """Return the schedules of the stream's clock times; empty if the stream has none."""
+        if stream == "stock":
+            return ()
+        order = list(Weekday)
+        weekdays = tuple(order.index(day) + 1 for day in self.weekdays) if self.weekdays else WEEKDAYS
+        times = map(time.fromisoformat, self.at or ())
+        return [ClockSchedule(at.hour, at.minute, self.time_zone or "UTC", weekdays) for at in times]
+
+    def find_next_clock_time(self, stream: str, after: datetime) -> datetime | None:
+        """Return the stream's first clock time later than `after`; None if the stream has no clock times."""
+        return min((clock.find_next(after) for clock in self.list_clock_schedules(stream)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +132,8 @@ class StatusReason:
     message: str
 
 
+STALE_INTERVALS = 3
+"""Number of intervals or clock times without a complete run after which a stream is stale."""
 INTERVAL_BOUNDS = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
 """Minimum and maximum of each interval, in minutes."""
 _PLATFORMS = ("shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom")
@@ -141,6 +177,8 @@ CONFIG: Final[Schema] = {
     "maxProperties": 50,
     "examples": [{"url": "https://vendor.example/feed.csv", "format": "csv", "currency": "usd", "role": "supplier"}],
 }
+MAX_CLOCK_TIMES = 24
+"""Maximum number of clock times of a schedule."""
 SCHEDULE = strict_object(
     {
         "interval_minutes": integer(
@@ -152,9 +190,27 @@ SCHEDULE = strict_object(
             maximum=INTERVAL_BOUNDS["stock_interval_minutes"][1],
         ),
         "adaptive": boolean(False, "Pull more often while runs find changes, less often while they find none."),
+        "at": array(
+            text("06:30", max_length=5)
+            | {"pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$", "x-words": "a time from 00:00 to 23:59, such as 06:30"},
+            min_items=1,
+            max_items=MAX_CLOCK_TIMES,
+            description="Clock times at which the catalogue is pulled, instead of interval_minutes.",
+        ),
+        "weekdays": array(
+            with_title("weekday", enum(*Weekday)),
+            min_items=1,
+            max_items=len(Weekday),
+            description="Weekdays on which the clock times apply; all if omitted.",
+        ),
+        "time_zone": text(
+            "Europe/Berlin",
+            max_length=64,
+            description="IANA time zone of the clock times and weekdays; UTC if omitted.",
+        ),
     },
-    description="How often the source is pulled; a stream without an interval is pulled on request only.",
-)
+    description="When the source is pulled; a stream without an interval or clock times is pulled on request only.",
+) | {"examples": [{"interval_minutes": 1440, "stock_interval_minutes": 60, "adaptive": False}]}
 INBOUND_ADDRESS = text(
     "k3m9x2q7w5t8a4b6c2d9@in.joinery.example",
     max_length=320,
@@ -211,7 +267,12 @@ class Source:
         settable(
             SCHEDULE,
             patch={"description": "Replaces the schedule as a whole."},
-            response_schema=response_object(None, dict(SCHEDULE["properties"]), optional=tuple(INTERVAL_BOUNDS)),
+            response_schema=response_object(
+                None,
+                dict(SCHEDULE["properties"]),
+                optional=tuple(name for name in SCHEDULE["properties"] if name != "adaptive"),
+            )
+            | {"examples": SCHEDULE["examples"]},
         ),
     ] = Schedule()
     status: Annotated[SourceStatus, changeable(enum(*SourceStatus), enum("active", "paused"))] = SourceStatus.ACTIVE
@@ -244,7 +305,7 @@ class Source:
     @property
     def is_runnable(self) -> bool:
         """True if the source is active or degraded, so that runs may start."""
-        return self.status in RUNNABLE_STATUSES
+        return self.status in RUNNABLE_STATUSES and self.connector != CORRECTIONS_CONNECTOR
 
     @property
     def follows_catalogue(self) -> bool:
@@ -257,7 +318,9 @@ class Source:
         return self.kind == SourceKind.PUSH or self.follows_catalogue
 
     def refuse_unless_runnable(self) -> None:
-        """Raise Conflict if the source is paused, disabled or blocked."""
+        """Raise Conflict if the source is paused, disabled or blocked, or contains corrections."""
+        if self.connector == CORRECTIONS_CONNECTOR:
+            raise Conflict("This source contains the corrections of people. Correct values in the console instead.")
         if not self.is_runnable:
             raise Conflict(_describe_refusal(self.status))
 
@@ -281,6 +344,34 @@ class Source:
         minutes = self.get_interval_minutes(stream)
         factor = self.interval_factor.get(stream, 1.0) if self.schedule.adaptive else 1.0
         return None if minutes is None else minutes * max(1.0, factor)
+
+    def compute_freshness(self, stream: str, now: datetime) -> dict[str, Any] | None:
+        """Return the time, the age and the freshness of a stream's data: `fresh`, `late` or `stale`.
+
+        Returns None if the stream was never read completely.
+        """
+        observed_at = self.stock_at if stream == "stock" else self.catalogue_at
+        if observed_at is None:
+            return None
+        fresh_until, late_until = self.find_freshness_limits(stream, observed_at)
+        state = "fresh" if now <= fresh_until else "late" if now <= late_until else "stale"
+        age = max(0, int((now - observed_at).total_seconds()))
+        return {"observed_at": observed_at, "age_seconds": age, "state": state}
+
+    def find_freshness_limits(self, stream: str, observed_at: datetime) -> tuple[datetime, datetime]:
+        """Return the times until which data of the stream that was read at `observed_at` is fresh, and until which it is late.
+
+        With an interval, these are 1.5 intervals and STALE_INTERVALS later; a stream without a schedule is expected daily.
+        With clock times, data is fresh until the middle between the next time and the one after it, and late until
+        STALE_INTERVALS times have passed.
+        """
+        due = [observed_at]
+        while len(due) <= STALE_INTERVALS and (following := self.schedule.find_next_clock_time(stream, due[-1])):
+            due.append(following)
+        if len(due) > 1:
+            return due[1] + (due[2] - due[1]) / 2, due[STALE_INTERVALS]
+        interval = timedelta(minutes=self.compute_expected_minutes(stream) or 1440)
+        return observed_at + interval * 1.5, observed_at + interval * STALE_INTERVALS
 
     def with_success(
         self, stream: str, now: datetime, *, observed_at: datetime | None = None, is_pull: bool = True
@@ -322,6 +413,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceContents:
+    """Numbers of a source's products and offers.
+
+    Attributes:
+        source: ID of the source.
+        products: Number of products, including discontinued ones, up to the limit of the query.
+        sampled_products: Number of the newest products that were examined for merges.
+        matched_products: Number of these that are merged with a product of another source.
+        sampled_offers: Number of the newest offers that were examined for stock; withdrawn offers are omitted.
+        out_of_stock_offers: Number of these that are out of stock.
+    """
+
+    source: str
+    products: int
+    sampled_products: int
+    matched_products: int
+    sampled_offers: int
+    out_of_stock_offers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Follower:
     """Source that follows a catalogue, and whose next run may start.
 
@@ -337,28 +449,3 @@ class Follower:
 
 
 AUDITED = AuditedFields.from_resource(Source, "source")
-
-
-STALE_INTERVALS = 3
-"""Number of intervals without a complete run after which a stream is stale."""
-
-
-def compute_freshness(
-    observed_at: datetime | None, interval_minutes: float | None, now: datetime
-) -> dict[str, Any] | None:
-    """Return the time, the age and the freshness of a stream's data: `fresh`, `late` or `stale`.
-
-    Data is `fresh` for 1.5 intervals and `late` until STALE_INTERVALS have passed. Returns None if the stream was never
-    read.
-
-    Args:
-        observed_at: When the stream was last read completely, or None.
-        interval_minutes: Expected minutes between pulls; None counts as a day.
-        now: The current time.
-    """
-    if observed_at is None:
-        return None
-    age = now - observed_at
-    interval = timedelta(minutes=interval_minutes or 1440)
-    state = "fresh" if age <= interval * 1.5 else "late" if age <= interval * STALE_INTERVALS else "stale"
-    return {"observed_at": observed_at, "age_seconds": max(0, int(age.total_seconds())), "state": state}

@@ -1,11 +1,11 @@
 """Ports of sources: storage of sources and their encrypted credentials, and of scheduled pulls."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
-from domain.sources.model import Follower, Source
+from domain.sources.model import Follower, Source, SourceContents
 from ports.unit_of_work import Store
 
 
@@ -17,10 +17,26 @@ class SourceStore(Store[Source], Protocol):
         ...
 
     async def count(self, *, lock: bool = False) -> int:
-        """Return the number of the tenant's sources, except sources that the service has disabled.
+        """Return the number of the tenant's sources, except those that the service has disabled and the one with corrections.
 
         With `lock`, other such calls of the tenant wait until the transaction ends.
         """
+        ...
+
+    async def summarise_contents(
+        self, sources: Collection[str], max_products: int, max_sampled: int
+    ) -> Sequence[SourceContents]:
+        """Return the numbers of products and offers of each source.
+
+        Args:
+            sources: IDs of the sources.
+            max_products: Number up to which the products of a source are counted.
+            max_sampled: Number of the newest products and offers of a source that are examined.
+        """
+        ...
+
+    async def sample_documents(self, sources: Collection[str], max_products: int) -> Sequence[tuple[str, bytes]]:
+        """Return the JSON of the newest products of each source, as (source ID, product); of merged ones, the merged product."""
         ...
 
     async def load_encrypted_credentials(self, id: str) -> bytes | None:

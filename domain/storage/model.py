@@ -78,9 +78,9 @@ def build_image_key(tenant: Tenant, digest: str, nonce: str) -> str:
     return f"images/{build_tenant_path(tenant)}/{nonce}-{digest}"
 
 
-def build_export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
+def build_export_key(tenant: Tenant, export: str, attempt: int, dataset: str, extension: str = "jsonl.gz") -> str:
     """Return the key of the file of a dataset in an export; each attempt has different keys."""
-    return f"exports/{build_tenant_path(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
+    return f"exports/{build_tenant_path(tenant)}/{export}-{attempt}-{dataset}.{extension}"
 
 
 def build_push_key(tenant: Tenant, run: str) -> str:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+MAX_BUDGET_MICROS = 10**12
+"""Maximum budget in millionths of a US dollar."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:

@@ -12,12 +12,13 @@ from domain.kernel.paging import PageRequest
 from domain.platform.incidents import Incident
 from domain.platform.usecases import PlatformService, PlatformStatus
 from entrypoints.clients.distribution import FILE_NAMES, build_distribution
+from entrypoints.console.rendering import get_static_files
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.representations import OPEN_CORS_HEADERS, PublicFile
 from entrypoints.operations.openapi import build_document
 from entrypoints.operations.table import OperationTable
 from entrypoints.site import status as status_page
-from entrypoints.site.site import PLAIN_POLICY, Site
+from entrypoints.site.site import PLAIN_POLICY, Site, render_standalone
 from ports.clock import Clock
 
 
@@ -54,7 +55,7 @@ class PublicPages:
         """Return the 404 response with a page that links to pages with similar paths."""
         page = PublicFile(
             b"text/html; charset=utf-8",
-            self._site.render_not_found(path).encode(),
+            self._site.render_not_found(path, get_static_files().build_path).encode(),
             _build_security_headers(PLAIN_POLICY),
             allows_gzip=True,
         )
@@ -65,6 +66,11 @@ class PublicPages:
 
     def _render(self, path: str) -> PublicFile | None:
         """Return the rendered file at the path; None if the path does not exist."""
+        if path == "/":
+            html = render_standalone("front", get_static_files().build_path).encode()
+            return PublicFile(
+                b"text/html; charset=utf-8", html, _build_security_headers(PLAIN_POLICY), allows_gzip=True
+            )
         if path == "/openapi.json":
             openapi = msgspec.json.encode(build_document(self._table, self._base_url, self._docs_url))
             return PublicFile(b"application/json", openapi, OPEN_CORS_HEADERS, allows_gzip=True)
@@ -134,7 +140,12 @@ class StatusPage:
         if self._refresh_task is not None:
             await asyncio.shield(self._refresh_task)
         body = status_page.render_status_page(
-            self._status, self._history, self._down, self._clock.now(), self._status_at
+            self._status,
+            self._history,
+            self._down,
+            self._clock.now(),
+            self._status_at,
+            get_static_files().build_path,
         ).encode()
         kind, length = (b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(body)).encode())
         return Response(

@@ -54,13 +54,17 @@ class CallerReversals:
         undo_support = row.undo if row is not None else None
         return None if isinstance(undo_support, UndoSupport) else undo_support or SERVICE_CHANGE_REASON
 
-    def check_permission(self, action: str) -> None:
-        """Check that the caller may perform the operation `action`, as undoing a change by the operation requires.
+    def check_permission(self, act: AuditAct) -> None:
+        """Check that the caller may perform the operations that made the change, as undoing it requires.
 
         Raises PermissionDenied or FeatureUnavailable.
         """
-        if self.find_irreversibility_reason(action) is None:
-            check_caller(self.services.operations[action], self.caller)
+        row = self.services.operations.get(act.original_entry.context.operation)
+        if row is None or not isinstance(row.undo, UndoSupport):
+            return
+        check_caller(row, self.caller)
+        if row.undo.find_executed_operation is not None:
+            check_caller(self.services.operations[row.undo.find_executed_operation(act)], self.caller)
 
     async def undo(self, tx: Tx, act: AuditAct) -> None:
         """Undo a recorded change with the function that the operation declares for this purpose."""

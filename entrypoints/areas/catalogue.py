@@ -1,21 +1,41 @@
 """Products, offers and categories: GET /v1/products, /v1/products/{id}, /v1/offers, /v1/categories."""
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 from adapters.api_json import catalogue as documents
 from adapters.api_json import products as wire
-from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
+from domain.audit.model import AuditAct
+from domain.bulk_actions.model import EXECUTE_BULK_ACTION
+from domain.bulk_actions.usecases.execution import BulkActionExecutor
+from domain.catalogue.filter_counts import TotalCount
+from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductSort, ProductStatus
 from domain.catalogue.usecases.service import CatalogueService
+from domain.comparison.ports import ComparisonUpkeep
+from domain.corrections.model import EXECUTE_BATCH
+from domain.corrections.usecases.execution import BatchExecutor
+from domain.corrections.usecases.service import CorrectionService
+from domain.jobs.usecases.ticks import Tick
+from domain.kernel.errors import InvalidRequest
 from domain.kernel.paging import Page
-from domain.kernel.schema import Schema, array, enum, id_schema, text, timestamp
-from entrypoints.operations.operation import Area, Read, ReadContext, Reply
+from domain.kernel.schema import Schema, array, currency, enum, id_schema, integer, text, timestamp
+from domain.search.facets import ColourFamily, CompletenessBand, FinishFamily
+from domain.search.usecases import FILL_FACETS, FacetFiller
+from entrypoints.operations.operation import Area, ConsoleAction, Read, ReadContext, Reply, UndoSupport
+from entrypoints.operations.query_string import QueryParser
+from ports.clock import Clock
+from ports.unit_of_work import Tx
 
 CatalogueReadContext: TypeAlias = ReadContext[CatalogueService]
 
 _MAX_FILTER_VALUES = 100
 """Maximum number of values of a filter that accepts a list (docs/finding.md); requests with more are rejected."""
+
+
+_MAX_AMOUNT = 10**15
+"""Maximum price in filters, in minor units."""
 
 
 def _build_list_filter(item: Schema, description: str) -> Schema:
@@ -25,6 +45,11 @@ def _build_list_filter(item: Schema, description: str) -> Schema:
         max_items=_MAX_FILTER_VALUES,
         description=f"{description} 1 to {_MAX_FILTER_VALUES}, separated by commas.",
     )
+
+
+def _build_extended_filter(item: Schema, description: str) -> Schema:
+    """Return a filter that accepted a single value before, so that cursors of a list with one value remain valid."""
+    return _build_list_filter(item, description) | {"x-cursor": "single"}
 
 
 def _build_identifier_filters(article: str) -> dict[str, Schema]:
@@ -57,21 +82,54 @@ def _build_identifier_filters(article: str) -> dict[str, Schema]:
 
 _PRODUCT_FILTERS = {
     "updated_since": timestamp("Products changed at or after this time, including changes of variants and offers."),
-    "status": enum(*ProductStatus),
+    "status": _build_extended_filter(enum(*ProductStatus), "Products with one of these statuses."),
     "brand": text("Lindgren Möbler", max_length=200, description="Products of this brand. Case, accents and spaces are ignored."),
-    "category": id_schema("ctg", "Products in the category with this ID or in a category below it."),
-    "availability": wire.AVAILABILITY,
+    "brands": _build_list_filter(
+        text("Lindgren Möbler", max_length=200),
+        "Products of one of these brands. Case, accents and spaces are ignored. Write a comma inside a brand as `\\,`.",
+    ),
+    "category": _build_extended_filter(id_schema("ctg"), "Products in one of the categories with these IDs or in a category below them."),
+    "availability": _build_extended_filter(wire.AVAILABILITY, "Products with an offer with one of these availabilities."),
     "catalogue": id_schema("cat", "Products of the catalogue with this ID; none if you cannot read the catalogue."),
-    "source": id_schema("src", "Products from the source, including those it no longer lists, and the products into which they are merged."),
+    "source": _build_extended_filter(
+        id_schema("src"),
+        "Products from one of the sources, including those it no longer lists, and the products into which they are merged.",
+    ),
     "q": text(
         "oak sideboard", min_length=2, max_length=100,
-        description="Products whose title and brand together contain every word (at most 8), or that have a variant with this SKU or MPN. "
-        "Case, accents and punctuation are ignored.",
+        description="Products whose title, brand, colours and finishes together contain every word (at most 8), or that have a variant with this "
+        "SKU, MPN or GTIN. Case, accents and punctuation are ignored. Products with other forms of the words follow, and those with a similar "
+        "spelling of a word that finds nothing.",
+    ),
+    "colour": _build_list_filter(enum(*ColourFamily), "Products with a variant whose stated colour belongs to one of these families."),
+    "finish": _build_list_filter(enum(*FinishFamily), "Products with a variant whose stated finish or colour names one of these woods, metals or surfaces."),
+    "currency": currency() | {"description": "Products whose selling price is in this currency."},
+    "min_price": integer(
+        10000, minimum=0, maximum=_MAX_AMOUNT,
+        description="Minimum of the lowest selling price of current offers, in minor units of `currency`, which is required.",
+    ),
+    "max_price": integer(
+        50000, minimum=0, maximum=_MAX_AMOUNT,
+        description="Maximum of the lowest selling price of current offers, in minor units of `currency`, which is required.",
+    ),
+    "completeness": _build_list_filter(
+        enum(*CompletenessBand),
+        "Products that have this share of the fields that retailers need: `low` is below 50 percent, `medium` below 80, `high` below 100.",
     ),
     "id": _build_list_filter(id_schema("prod"), "Products with one of these IDs."),
     "variant": _build_list_filter(id_schema("var"), "Products with one of these variants."),
     "offer": _build_list_filter(id_schema("ofr"), "Products with one of these offers."),
     **_build_identifier_filters("one of its variants"),
+}  # fmt: skip
+_PRODUCT_QUERY = _PRODUCT_FILTERS | {
+    "sort": enum(*ProductSort) | {
+        "description": "Order of the products. `updated` is by the last change, latest first. Prices are the lowest selling prices of current offers; "
+        "currencies are sorted one after the other, and products without a selling price are last. Default `newest`.",
+    },
+    "include": array(
+        enum("total_count"), min_items=1, max_items=1,
+        description="Additional properties of the response. `total_count` is the number of products on all pages.",
+    ) | {"x-cursor": "none"},
 }  # fmt: skip
 _OFFER_FILTERS = {
     "variant": id_schema("var"),
@@ -85,7 +143,7 @@ _OFFER_FILTERS = {
 _CATEGORY_TREE: dict[str, Any] = {}
 
 
-def build_document_reply(page: Page[Document], cursor: str | None) -> Reply:
+def build_document_reply(page: Page[Document], cursor: str | None, total: TotalCount | None = None) -> Reply:
     """Return the reply with a page of stored JSON documents, without decoding them.
 
     The ETag of the reply is derived from the ETags of the documents.
@@ -94,14 +152,34 @@ def build_document_reply(page: Page[Document], cursor: str | None) -> Reply:
     next_cursor = b'"' + cursor.encode() + b'"' if cursor else b"null"
     validators = "".join(map(attrgetter("etag"), page.items)).encode()
     documents = b",".join(map(attrgetter("body"), page.items))
-    parts = (b'{"object":"list","data":[', documents, b'],"has_more":', has_more, b',"next_cursor":', next_cursor, b"}")
+    end = b"}"
+    if total is not None:
+        end = b',"total_count":{"count":%d,"is_exact":%s}}' % (total.count, b"true" if total.is_exact else b"false")
+        validators += end
+    parts = (b'{"object":"list","data":[', documents, b'],"has_more":', has_more, b',"next_cursor":', next_cursor, end)
     return Reply(b"".join(parts), etag=blake2b(next_cursor + validators, digest_size=12).hexdigest())
+
+
+def parse_product_filter(query: str) -> ProductFilter:
+    """Return the filter in a query string of GET /v1/products; other parameters are ignored.
+
+    Raises InvalidRequest as the operation does.
+    """
+    values, field_errors = _PRODUCT_QUERY_PARSER.parse(query)
+    if field_errors:
+        raise InvalidRequest(field_errors[0].detail, fields=field_errors)
+    filters = _PRODUCT_QUERY_PARSER.exclude_paging(values)
+    return ProductFilter(**{name: value for name, value in filters.items() if name in _PRODUCT_FILTERS})
 
 
 async def list_products(context: CatalogueReadContext) -> Reply:
     """Return a page of products."""
-    page = await context.service.list_products(context.tx, ProductFilter(**context.query), context.page_request)
-    return build_document_reply(page, context.sign_cursor(page.next_key))
+    query = dict(context.query)
+    sort, include = ProductSort(query.pop("sort", ProductSort.NEWEST)), query.pop("include", ())
+    filter = ProductFilter(**query)
+    page = await context.service.list_products(context.tx, filter, context.page_request, sort)
+    total = await context.service.count_products(context.tx, filter) if "total_count" in include else None
+    return build_document_reply(page, context.sign_cursor(page.next_key), total)
 
 
 async def read_product(context: CatalogueReadContext) -> Reply:
@@ -126,24 +204,40 @@ async def list_categories(context: CatalogueReadContext) -> Reply:
     return Reply(_CATEGORY_TREE)
 
 
+LIST_PRODUCTS = Read(
+    id="catalogue.list_products",
+    path="/v1/products",
+    summary="List products",
+    description="Returns products, newest first unless `sort` is given. Products must match all filters.",
+    handler=list_products,
+    scope="products:read",
+    reply=wire.PRODUCTS,
+    paging="forward",
+    query=_PRODUCT_QUERY,
+    dataset="products",
+)
+_PRODUCT_QUERY_PARSER = QueryParser(LIST_PRODUCTS)
+
+
+async def _undo_corrections(_: CatalogueService, tx: Tx, act: AuditAct) -> None:
+    await CorrectionService().undo(tx, act)
+
+
+def _create_ticks(comparisons: ComparisonUpkeep, clock: Clock) -> Sequence[Tick]:
+    async def delete_expired() -> None:
+        await comparisons.delete_expired(clock.now())
+
+    return [Tick("expired links to comparisons", 3600, delete_expired, is_purge=True)]
+
+
 AREA = Area(
     "catalogue",
     "Catalogue",
     "Products, variants and offers: your own, and those of other organisations for which you have a licence.",
     create_service=CatalogueService,
+    create_ticks=_create_ticks,
     operations=(
-        Read(
-            id="catalogue.list_products",
-            path="/v1/products",
-            summary="List products",
-            description="Returns products, newest first. Products must match all filters.",
-            handler=list_products,
-            scope="products:read",
-            reply=wire.PRODUCTS,
-            paging="forward",
-            query=_PRODUCT_FILTERS,
-            dataset="products",
-        ),
+        LIST_PRODUCTS,
         Read(
             id="catalogue.read_product",
             path="/v1/products/{id}",
@@ -175,4 +269,19 @@ AREA = Area(
             reply=wire.CATEGORIES,
         ),
     ),
+    console_actions=(
+        ConsoleAction(
+            id="catalogue.correct",
+            scope="products:write",
+            undo=UndoSupport(
+                "The fields get their previous corrections, or what the sources state.", _undo_corrections
+            ),
+        ),
+        ConsoleAction(
+            id="catalogue.correct_many",
+            scope="products:write",
+            undo=UndoSupport("A job restores the previous corrections of the products.", _undo_corrections),
+        ),
+    ),
+    handler_factories={FILL_FACETS: FacetFiller, EXECUTE_BULK_ACTION: BulkActionExecutor, EXECUTE_BATCH: BatchExecutor},
 )

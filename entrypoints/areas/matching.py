@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Final, TypeAlias
 
 from adapters.api_json import matching as wire
+from domain.agents.usecases.changes import GROUP_PRODUCTS
 from domain.audit.model import AuditAct
 from domain.kernel.resource import require_found
 from domain.kernel.schema import Schema, enum, id_schema, text
@@ -15,11 +16,26 @@ from domain.matching.model import JudgeSettingsChange, MergeFilter, MergeKind, M
 from domain.matching.ports import MergeStore, PairStore
 from domain.matching.usecases.judge import JudgeJob, JudgeSettingsService, load_judge_settings
 from domain.matching.usecases.matching_stage import MatchingJob
-from domain.matching.usecases.merges import MergeService, PrecedenceUpdateJob, find_decider_kind, undo_decisions
+from domain.matching.usecases.merges import (
+    BULK_MERGE_JOB,
+    BulkMergeJob,
+    MergeService,
+    PrecedenceUpdateJob,
+    find_decider_kind,
+    undo_decisions,
+)
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.precedence_update import UPDATE_SOURCE_PRECEDENCE
 from entrypoints.operations.collection import Collection
-from entrypoints.operations.operation import AgentToolSettings, Area, ReadContext, Reply, UndoSupport, WriteContext
+from entrypoints.operations.operation import (
+    AgentToolSettings,
+    Area,
+    ConsoleAction,
+    ReadContext,
+    Reply,
+    UndoSupport,
+    WriteContext,
+)
 from ports.language_models import LanguageModels
 from ports.unit_of_work import Tx
 
@@ -222,9 +238,18 @@ AREA = Area(
             ),
         ),
     ),
+    console_actions=(
+        ConsoleAction(
+            id=GROUP_PRODUCTS,
+            scope="products:write",
+            body=wire.GROUPING,
+            undo="Undo the acceptance of the proposal instead.",
+        ),
+    ),
     handler_factories={
         MATCHING_JOB: partial(MatchingJob, pair_writer=PairUpdater()),
         JUDGING_JOB: partial(JudgeJob, decisions=MergeService()),
+        BULK_MERGE_JOB: BulkMergeJob,
         UPDATE_SOURCE_PRECEDENCE: PrecedenceUpdateJob,
     },
 )

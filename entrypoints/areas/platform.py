@@ -7,6 +7,8 @@ from typing import TypeAlias
 import aiohttp
 
 from adapters.api_json import platform as wire
+from domain.assistant.ports import AssistantUpkeep
+from domain.assistant.usecases.turns import AssistantHealth
 from domain.changes.model import get_network_tenant
 from domain.changes.ports import EventReader
 from domain.exports.ports import ExportUpkeep
@@ -87,9 +89,23 @@ class PublicApiHealthCheck:
 
 
 def create_health_checks(
-    dispatch: JobDispatcher, events: EventReader, shards: DeliveryDatabases, exports: ExportUpkeep, api: HealthCheck
+    dispatch: JobDispatcher,
+    events: EventReader,
+    shards: DeliveryDatabases,
+    exports: ExportUpkeep,
+    api: HealthCheck,
+    assistant: HealthCheck | None,
 ) -> Mapping[str, HealthCheck]:
-    """Return the health check of each component, by name of the component. `api` is the health check of the API."""
+    """Return the health check of each component, by name of the component.
+
+    Args:
+        dispatch: Finds due jobs.
+        events: Reads event logs.
+        shards: Counts delivery workers.
+        exports: Finds waiting exports.
+        api: The health check of the API.
+        assistant: The health check of the assistant; None without a language model.
+    """
 
     async def check_ingestion() -> ComponentState:
         due = await dispatch.find_next_due()
@@ -112,7 +128,7 @@ def create_health_checks(
         "feed": check_feed,
         "webhooks": check_webhooks,
         "exports": check_exports,
-    }
+    } | ({"assistant": assistant} if assistant is not None else {})
 
 
 def _create_ticks(
@@ -121,6 +137,7 @@ def _create_ticks(
     events: EventReader,
     shards: DeliveryDatabases,
     exports: ExportUpkeep,
+    turns: AssistantUpkeep,
     instances: Instances,
     checks: PlatformChecks,
     incidents: Incidents,
@@ -130,7 +147,12 @@ def _create_ticks(
     reencrypter: ValueReencrypter,
 ) -> Sequence[Tick]:
     measurements = create_health_checks(
-        dispatch, events, shards, exports, PublicApiHealthCheck(settings.status_url, instances)
+        dispatch,
+        events,
+        shards,
+        exports,
+        PublicApiHealthCheck(settings.status_url, instances),
+        AssistantHealth(turns, clock) if settings.models is not None else None,
     )
     service = PlatformService(checks, incidents, clock, measurements)
     return [

@@ -112,7 +112,7 @@ AREA = Area(
         RUNS.write(
             "start",
             "Pull a source now",
-            "Queues a run. `accept_shrink` allows a complete run to withdraw all items that are missing from the feed. "
+            "Queues a run, which fetches and imports the source's feed. `accept_shrink` allows a complete run to withdraw all items that are missing from the feed. "
             "Returns 409 while a run of the requested stream is open, or if the source is not active. Returns 422 if the source is "
             "not of kind `url` or `api`, its connector cannot pull, or the requested stream has no separate feed.",
             RunService.queue_pull,
@@ -189,7 +189,10 @@ AREA = Area(
                 lambda service, tx, act: service.category_rules.undo(tx, act),
             ),
         ),
-        RUNS.read("Read a run", "Returns the progress of a run, its results and its problems."),
+        RUNS.read(
+            "Read a run",
+            "Returns the progress of a run, which is one import of a source, its results and problems, and why it failed or was refused.",
+        ),
     ),
     handler_factories={EXECUTE_RUN: _create_execution, REASSIGN_CATEGORIES: CategoryReassignment},
     create_ticks=_create_ticks,

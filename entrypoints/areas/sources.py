@@ -78,8 +78,8 @@ AREA = Area(
         ),
         SOURCES.update(
             "Change a source",
-            "Omitted fields keep their values. `config` and `schedule` are replaced as a whole. Setting the status of a blocked source "
-            "to active resets its failure count. The kind cannot be changed.",
+            "Omitted fields keep their values. `config` and `schedule` are replaced as a whole. The status `paused` pauses the pulls of "
+            "the source's feed. Setting the status of a blocked source to active resets its failure count. The kind cannot be changed.",
             errors=("conflict", "unprocessable"),
             agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo=UndoSupport(

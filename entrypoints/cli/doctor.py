@@ -157,12 +157,11 @@ async def _check_models(configured: Settings) -> tuple[str, str]:
     async with open_dependencies(configured) as dependencies:
         dependencies.find_optional(LanguageModels)
     provider_settings = configured.provider
-    provider = (
-        f"{provider_settings.model} at {provider_settings.url} ({provider_settings.api})"
-        if provider_settings
-        else configured.models
-    )
-    return "ok", f"for unrecognised columns and match judgement: {provider}"
+    if provider_settings is None:
+        return "ok", configured.models
+    routes = "".join(f", {model} for {task}" for task, model in provider_settings.routes.items())
+    server = f"{provider_settings.url} ({provider_settings.api})"
+    return "ok", f"{provider_settings.model}{routes} at {server}; `joinery models check` sends requests"
 
 
 async def _check_clock(configured: Settings, *, repair: bool) -> list[Finding]:

@@ -9,7 +9,7 @@ from domain.kernel.paging import PageRequest
 from domain.platform.ports import Workload
 from domain.runs.model import Run, RunFilter
 from domain.runs.ports import RunStore
-from domain.sources.model import Source, compute_freshness
+from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, select_attributes
 from entrypoints.errors import CommandError
@@ -54,7 +54,7 @@ async def explain_age(id: str, /, *, options: CommandOptions = DEFAULT_OPTIONS) 
 def _build_stream_json(source: Source, stream: Stream, now: datetime) -> dict[str, object]:
     """Return the freshness and schedule of a stream as JSON."""
     read_at, due = source.stock_at if stream == Stream.STOCK else source.catalogue_at, source.get_next_pull(stream)
-    current_freshness = compute_freshness(read_at, source.compute_expected_minutes(stream), now)
+    current_freshness = source.compute_freshness(stream, now)
     return {
         "read_at": to_json_value(read_at),
         "state": current_freshness["state"] if current_freshness else None,
@@ -70,7 +70,7 @@ def _format_source(
     reason = f": {source.status_reason.code}, {source.status_reason.message}" if source.status_reason else ""
     lines = [f"{source.id} ({source.name}) of {org} is {source.status}{reason}"]
     for stream, state_of_stream in streams.items():
-        if state_of_stream["read_at"] or state_of_stream["interval_minutes"]:
+        if state_of_stream["read_at"] or state_of_stream["next_pull"] or state_of_stream["interval_minutes"]:
             state, read_at = state_of_stream["state"] or "unknown", state_of_stream["read_at"] or "never"
             lines.append(
                 f"{stream:<10} {state}, last read {read_at}, next pull {state_of_stream['next_pull'] or 'not scheduled'}"

@@ -12,7 +12,7 @@ from domain.kernel.money import EXPONENTS
 from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
-from entrypoints.console.products import PRICE_FIELDS, find_price_field
+from entrypoints.console.products import PRICE_FIELDS, find_compared_field
 from entrypoints.console.rendering import format_field, format_money, format_words
 from entrypoints.console.rendering import format_short_date as write_date
 from entrypoints.console.translation import gettext
@@ -142,12 +142,11 @@ async def build_daily_status_bars(
         )
     count_by_day = {(count.source, count.day): count for count in counts}
     return {
-        source["id"]: [_summarise_day(day, count_by_day.get((source["id"], day))) for day in dates]
-        for source in sources
+        source["id"]: [summarise_day(day, count_by_day.get((source["id"], day))) for day in dates] for source in sources
     }
 
 
-def _summarise_day(day: date, runs: RunDay | None) -> DaySummary:
+def summarise_day(day: date, runs: RunDay | None) -> DaySummary:
     """Return the outcome of the runs on a day; `runs` is None if there were none."""
     succeeded, failed = (runs.succeeded, runs.failed) if runs else (0, 0)
     tone = "warn" if succeeded and failed else "bad" if failed else "good" if succeeded else "none"
@@ -182,8 +181,8 @@ def build_offer_history(
         now: End of the charts.
 
     Returns:
-        `price_chart` and `stock_chart`, the charts of the prices and of the quantities; `format_price`, a function that
-        formats a price of the chart; and `changes`, the newest changes.
+        `price_chart` and `stock_chart`, the charts of the prices and of the quantities; `price_field`, the field of the
+        prices; `format_price`, a function that formats a price of the chart; and `changes`, the newest changes.
     """
     changes_by_offer: dict[str, list[tuple[datetime, Mapping[str, Any]]]] = {offer["id"]: [] for offer in offers}
     for event in events:
@@ -201,14 +200,18 @@ def build_offer_history(
         if any(changes_by_offer.values())
         else now - _RETENTION
     )
-    codes = [offer["currency"] for offer in offers if offer.get("currency") and find_price_field(offer)] or ["usd"]
+    # All lines are of one field: a selling price and an MSRP are not comparable.
+    price_field = find_compared_field(offers) or PRICE_FIELDS[0]
+    codes = [offer["currency"] for offer in offers if offer.get("currency") and offer.get(price_field) is not None] or [
+        "usd"
+    ]
     currency = max(codes, key=codes.count)
     unit = 10 ** EXPONENTS.get(currency.lower(), 2)
     prices, stocks = {}, {}
     for offer in offers:
-        name, own_changes, path = offer_names[offer["id"]], changes_by_offer[offer["id"]], find_price_field(offer)
-        if path and offer.get("currency") == currency:
-            prices[name] = _list_points(own_changes, path, offer[path], since, unit)
+        name, own_changes = offer_names[offer["id"]], changes_by_offer[offer["id"]]
+        if offer.get(price_field) is not None and offer.get("currency") == currency:
+            prices[name] = _list_points(own_changes, price_field, offer[price_field], since, unit)
         if offer.get("quantity") is not None:
             stocks[name] = _list_points(own_changes, "quantity", offer["quantity"], since, 1)
 
@@ -236,7 +239,8 @@ def build_offer_history(
     ]
     return {
         "price_chart": build_chart(prices, since, now),
-        "stock_chart": build_chart(stocks, since, now, has_integer_labels=True),
+        "stock_chart": build_chart(stocks, since, now, has_integer_labels=True, includes_zero=True),
+        "price_field": price_field,
         "format_price": format_price,
         "changes": sorted(changes, key=lambda change: change.at, reverse=True)[:_MAX_CHANGES],
     }

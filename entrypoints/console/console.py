@@ -147,7 +147,8 @@ class Console:
     async def _call_view(self, page: PageContext, matched_page: ConsolePage) -> Response:
         """Call the page's view after checking the request's origin, the sign-in, the permission and the CSRF token."""
         request, changes = page.request, page.request.method not in SAFE_METHODS
-        if changes:
+        checks_forgery = changes and not matched_page.has_signed_path
+        if checks_forgery:
             self.services.forgery.check_origin(request)
         if matched_page.audience != "anybody" and page.signed_in is None:
             # A submitted form is discarded: after signing in, the person starts at the home page.
@@ -164,7 +165,9 @@ class Console:
             page.form, page.files = await request.read_form(
                 matched_page.max_bytes if page.signed_in else MAX_ANONYMOUS_FORM_BYTES, self._spool
             )
-            self.services.forgery.check_token(request, page.form, page.signed_in.session.id if page.signed_in else "")
+            if checks_forgery:
+                session_id = page.signed_in.session.id if page.signed_in else ""
+                self.services.forgery.check_token(request, page.form, session_id)
             try:
                 return await matched_page.view(page)
             except (OperationRefused, DomainError) as error:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from adapters.s3.address import parse_bucket_address
 from domain.access.model import ROLES, Principal
 from domain.kernel.errors import DomainError, PermissionDenied, RateLimited
-from domain.kernel.ids import new_id
+from domain.kernel.ids import find_noun, new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import MANAGERS
 from domain.people.model import SESSION_LIFETIME, SignedIn
@@ -46,6 +46,7 @@ from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.problems import HINT_BY_LIVEMODE
 from entrypoints.oauth_endpoints import OAuthServices
 from entrypoints.operations.codes import CODES
+from entrypoints.operations.operation import ConsoleAction
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.limits import RateLimitBucket, RateLimits
@@ -79,6 +80,7 @@ class ConsolePage:
         audience: Who can see the page: a `member` of an organisation, any signed-in `person`, or `anybody`.
         max_bytes: The maximum size of a form in bytes, including files.
         error_view: The view that shows the form again after `view` raised an error, which the context contains as `refused`.
+        has_signed_path: Whether a signature in the path permits the request, so that it needs neither an origin nor a CSRF token.
     """
 
     path_pattern: str
@@ -91,6 +93,7 @@ class ConsolePage:
     audience: Literal["member", "person", "anybody"] = "member"
     max_bytes: int = MAX_FORM_BYTES
     error_view: View | None = None
+    has_signed_path: bool = False
 
 
 class Pages(list[ConsolePage]):
@@ -169,11 +172,12 @@ class Pages(list[ConsolePage]):
 class OperationRefused(Exception):
     """Failure of an API operation, with the contents of its problem response (RFC 9457).
 
-    `fields` contains the error message of each invalid field, by dotted path.
+    `fields` contains the error message of each invalid field, by dotted path; `code` is the error code.
     """
 
     def __init__(self, problem: Mapping[str, Any], retry_after: str | None = None) -> None:
         self.status: int = problem["status"]
+        self.code: str = problem.get("code", "")
         self.title: str = problem["title"]
         self.detail: str = problem["detail"]
         for hint in HINT_BY_LIVEMODE.values():  # people select the mode in the menu, not by a key
@@ -194,10 +198,19 @@ class ConsoleApi:
         caller: The person in the organisation.
         request: The browser's request, whose address and user agent the operations receive.
         submission_id: Identifies the submitted form; operations of a form that is submitted twice are executed once.
+        find_caller: Returns the person as of now; None if the session has ended.
     """
 
-    def __init__(self, pipeline: Pipeline, caller: Principal, request: ConsoleRequest, submission_id: str) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        caller: Principal,
+        request: ConsoleRequest,
+        submission_id: str,
+        find_caller: Callable[[], Awaitable[Principal | None]],
+    ) -> None:
         self._pipeline, self._caller, self._request, self._submission_id = pipeline, caller, request, submission_id
+        self._find_caller = find_caller
 
     async def get(self, path: str, **query: Any) -> Any:
         """Send a GET request and return the decoded response. Query parameters that are None are omitted."""
@@ -205,8 +218,7 @@ class ConsoleApi:
 
     async def get_bytes(self, path: str, **query: Any) -> bytes:
         """Send a GET request and return the response as bytes, for large objects of which a page decodes only parts."""
-        encoded_query = urlencode({name: value for name, value in query.items() if value is not None})
-        return (await self._send_or_raise("GET", path, query=encoded_query)).body
+        return (await self._send_or_raise("GET", path, query=_encode_query(query))).body
 
     async def post(self, path: str, body: Any = None, *, dry_run: str | None = None) -> Any:
         """Send a POST request and return the decoded response.
@@ -214,19 +226,26 @@ class ConsoleApi:
         The Idempotency-Key is derived from the submitted form and the body. `dry_run` is the value of the header
         Service-Dry-Run (`true` or `explain`), or None for a request that takes effect.
         """
-        content = b"" if body is None else encode_json(body)
+        response = await self.post_bytes(path, b"" if body is None else encode_json(body), dry_run=dry_run)
+        return msgspec.json.decode(response.body or b"null")
+
+    async def post_bytes(self, path: str, content: bytes, *, dry_run: str | None = None) -> Response:
+        """Send a POST request with an encoded JSON body as `post` does, and return the response, which may be a stream."""
         digest = blake2b(f"{self._submission_id}\0{path}\0".encode() + content, digest_size=16).hexdigest()
         headers = {"idempotency-key": f"console-{digest}" if self._submission_id else new_id("key"), "if-match": "*"}
         headers |= {"service-dry-run": dry_run} if dry_run else {}
-        return msgspec.json.decode((await self._send_or_raise("POST", path, content, headers)).body or b"null")
+        return await self._send_or_raise("POST", path, content, headers)
 
-    async def send_change(self, method: str, path: str, body: Any = None, version: int | None = None) -> None:
+    async def send_change(
+        self, method: str, path: str, body: Any = None, version: int | None = None, **query: Any
+    ) -> None:
         """Change or delete an object by a PATCH, PUT or DELETE request.
 
         If `version` is not None and the object has another version, OperationRefused is raised with status 412.
         """
         content = b"" if body is None else encode_json(body)
-        await self._send_or_raise(method, path, content, {"if-match": f'"{version}"' if version else "*"})
+        headers = {"if-match": f'"{version}"' if version else "*"}
+        await self._send_or_raise(method, path, content, headers, query=_encode_query(query))
 
     async def _send_or_raise(self, *arguments: Any, **options: Any) -> Response:
         """Send a request as the person and return the response. Raises OperationRefused for an error response."""
@@ -257,7 +276,12 @@ class ConsoleApi:
             return body
 
         request = Request(method, path, query, request_headers, self._request.client, read)
-        return await self._pipeline.process_request(request, caller=caller)
+        return await self._pipeline.process_request(request, caller=caller, find_caller=self._find_caller)
+
+
+def _encode_query(query: Mapping[str, Any]) -> str:
+    """Return the query string of the parameters that are not None."""
+    return urlencode({name: value for name, value in query.items() if value is not None})
 
 
 class ConsoleServices:
@@ -357,6 +381,12 @@ class PageContext:
         headers = self.request.headers
         return ClientInfo(self.console.proxies.find_client(self.request.client, headers), headers.get("user-agent", ""))
 
+    async def find_person_names(self, ids: Iterable[str | None]) -> dict[str, str]:
+        """Return the display names of people by ID, except for None; `former member` if a person was deleted."""
+        wanted = {id: gettext("former member") for id in ids if id is not None}
+        people = await self.people.get_many(wanted) if wanted else {}
+        return wanted | {id: user.display_name for id, user in people.items()}
+
     def get_service(self, area: str) -> Any:
         """Return the use cases of an area, such as `catalogue`."""
         return self.console.pipeline.services[area]
@@ -376,7 +406,9 @@ class PageContext:
         Raises:
             OperationRefused: The body of the context raised a DomainError.
         """
-        context = AuditContext(self.principal.actor, operation, self.request_id)
+        action = self.get_service("audit").operations.get(operation)
+        is_reversible = isinstance(action, ConsoleAction) and action.is_reversible
+        context = AuditContext(self.principal.actor, operation, self.request_id, is_reversible)
         try:
             async with self.dependencies[UnitOfWork].begin(self._choose_tenant(livemode), context) as tx:
                 yield tx
@@ -447,7 +479,15 @@ class PageContext:
     @cached_property
     def api(self) -> ConsoleApi:
         """The client that runs API operations as the signed-in person."""
-        return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["submission_id"])
+        submission_id = self.form["submission_id"]
+        return ConsoleApi(
+            self.console.pipeline, self.principal, self.request, submission_id, self.find_current_principal
+        )
+
+    async def find_current_principal(self) -> Principal | None:
+        """Return the principal of the session as of now; None if the session has ended or gives no access."""
+        session = await self.sessions.find(self.request.cookies.get(self.cookies.session_cookie_name, ""))
+        return session.principal if session is not None else None
 
     async def get_filtered_page(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
         """Return the page of an API list at the cursor in the query string.
@@ -487,6 +527,11 @@ class PageContext:
         ).format(CSRF_FIELD, self.csrf_token, new_id("key"))
 
     @property
+    def object_id(self) -> str:
+        """The ID of the object that the page shows: the last ID in the requested path; empty if there is none."""
+        return next((value for value in [*self.path_parameters.values()][::-1] if find_noun(value)), "")
+
+    @property
     def theme(self) -> str:
         """The colour theme: `light` or `dark`; empty for the theme of the operating system."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
@@ -512,11 +557,21 @@ class PageContext:
         return [(section, section == current_section, items) for section, items in items_by_section.items() if items]
 
     def _is_current(self, entry: ConsolePage) -> bool:
-        """Return whether the requested page is the entry, or has no entry and is below its path."""
+        """Return whether the requested page is the entry, or has no entry and the entry's path is the longest above its own."""
         current = self.page
         if current is None or current.title or current.section != entry.section:
             return current is entry
-        return current.path_pattern.startswith(f"{entry.path_pattern}/")
+        return entry is max(
+            (
+                page
+                for page in self.console.pages
+                if page.section == current.section
+                and page.title
+                and current.path_pattern.startswith(f"{page.path_pattern}/")
+            ),
+            key=lambda page: len(page.path_pattern),
+            default=None,
+        )
 
     def to_refused(self, error: OperationRefused | DomainError) -> OperationRefused:
         """Convert an error to OperationRefused, with the status and texts that the API would return."""
@@ -525,7 +580,8 @@ class PageContext:
         error = self.console.pipeline.problems.to_domain_error(error, self.request_id)
         code = CODES[error.code]
         field_errors = [{"field": field_error.field, "detail": field_error.detail} for field_error in error.fields]
-        problem = {"status": code.status, "title": code.title, "detail": error.detail, "request_id": self.request_id}
+        problem = {"status": code.status, "title": code.title, "code": code.name, "detail": error.detail}
+        problem |= {"request_id": self.request_id}
         return OperationRefused(
             problem | {"errors": field_errors}, None if error.retry_after is None else str(error.retry_after)
         )

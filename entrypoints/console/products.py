@@ -1,18 +1,29 @@
 """Presentation of products: titles, prices, stock and pictures, and the comparison of the two items of a match."""
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from domain.catalogue.categories import category_by_id
+from domain.catalogue.data import list_current_offers
 from domain.catalogue.model import Availability
-from entrypoints.console.rendering import find_label, format_fields, format_money, format_words
-from entrypoints.console.translation import gettext
+from domain.publishing.completeness import compute_score, list_missing_of_product
+from entrypoints.console.rendering import (
+    find_label,
+    format_field,
+    format_fields,
+    format_money,
+    format_number,
+    format_share,
+    format_words,
+)
+from entrypoints.console.translation import gettext, ngettext
 
 Json = Mapping[str, Any]
+PriceRange = tuple[Json, Json]
+"""The lowest and the highest price, each with `amount`, in minor units, and `currency`."""
 MarkedText = Sequence[tuple[str, bool]]
 """Consecutive pieces of a text, each with a flag: True if the piece differs from the other item's text."""
 PRICE_FIELDS = ("price", "msrp", "map", "cost")
@@ -27,18 +38,26 @@ _COMPARED_FIELDS = (
 
 
 class Picture(NamedTuple):
-    """Picture: the URLs of its small and large version, its alternative text, and its role, such as `hero`."""
+    """Stored picture: the paths of its small and large version, its alternative text, and its ID."""
 
     small: str
     large: str
     alt: str
-    role: str
+    id: str
 
 
 class OfferSummary(NamedTuple):
-    """Summary of several offers: lowest and highest price, best availability, and total quantity."""
+    """Summary of several offers.
 
-    price: tuple[Json, Json] | None
+    Attributes:
+        price: The lowest and the highest price.
+        price_field: The field of these prices, such as `msrp`; all of them are of this field.
+        availability: The best availability.
+        quantity: The total quantity.
+    """
+
+    price: PriceRange | None
+    price_field: str | None
     availability: str | None
     quantity: int | None
 
@@ -69,14 +88,21 @@ def find_compared_field(offers: Sequence[Json]) -> str | None:
     return next((name for name in PRICE_FIELDS if name in fields), None)
 
 
-def find_price_range(offers: Sequence[Json]) -> tuple[Json, Json] | None:
-    """Return the lowest and the highest price of offers; None if no offer has a price.
+def find_price_range(offers: Sequence[Json], name: str | None = None) -> PriceRange | None:
+    """Return the lowest and the highest amount of one field of offers; None if no offer has a value.
 
-    Prices of other fields than `find_compared_field`, and in other currencies than the most frequent, are not comparable
-    and do not count.
+    Amounts in other currencies than the most frequent are not comparable and do not count.
+
+    Args:
+        offers: The offers.
+        name: The field, one of PRICE_FIELDS; None for `find_compared_field`.
     """
-    name = find_compared_field(offers)
-    prices = [price for offer in offers if find_price_field(offer) == name and (price := find_price(offer))]
+    name = name or find_compared_field(offers)
+    prices = [
+        {"amount": offer[name], "currency": offer["currency"]}
+        for offer in offers
+        if name and offer.get(name) is not None and offer.get("currency")
+    ]
     if not prices:
         return None
     [(currency, _)] = Counter(price["currency"] for price in prices).most_common(1)
@@ -84,6 +110,19 @@ def find_price_range(offers: Sequence[Json]) -> tuple[Json, Json] | None:
         (price for price in prices if price["currency"] == currency), key=lambda price: int(price["amount"])
     )
     return prices[0], prices[-1]
+
+
+def find_cheapest_offers(offers: Sequence[Json]) -> set[str]:
+    """Return the IDs of the offers with the lowest price; none unless sources have different prices that can be compared."""
+    name, lowest = find_compared_field(offers), find_price_range(offers)
+    if name is None or lowest is None:
+        return set()
+    comparable = [
+        offer for offer in offers if offer.get(name) is not None and offer.get("currency") == lowest[0]["currency"]
+    ]
+    if len({offer["source"] for offer in comparable}) < 2 or lowest[0]["amount"] == lowest[1]["amount"]:
+        return set()
+    return {offer["id"] for offer in comparable if offer[name] == lowest[0]["amount"]}
 
 
 def sum_quantities(offers: Sequence[Json]) -> int | None:
@@ -94,49 +133,123 @@ def sum_quantities(offers: Sequence[Json]) -> int | None:
     return sum(quantities) if quantities and not without_quantity else None
 
 
-def summarise_offers(offers: Sequence[Json]) -> OfferSummary:
-    """Summarise the offers that are not withdrawn."""
-    current_offers = [offer for offer in offers if not offer.get("withdrawn_at")]
-    best = max(
-        [offer["availability"] for offer in current_offers],
-        key=lambda one: _AVAILABILITY_RANKS.get(one, 0),
-        default=None,
-    )
-    return OfferSummary(find_price_range(current_offers), best, sum_quantities(current_offers))
+def summarise_offers(offers: Sequence[Json], availabilities: Collection[str] = ()) -> OfferSummary:
+    """Summarise the offers that are not withdrawn.
 
-
-def list_pictures(*media: Json) -> list[Picture]:
-    """Return the pictures in a list of the API's media objects, without duplicates; those with the role `hero` are first.
-
-    The URL of a stored image is a path of the console; any other picture has the vendor's URL.
+    Args:
+        offers: The offers.
+        availabilities: Availabilities by which a list is filtered: the summary states the stock of the offers that match,
+            if any does.
     """
-    picture_by_url: dict[str, Picture] = {}
-    for medium in media:
-        role, url = medium.get("role") or "", medium.get("url", "")
-        if role in ("video", "document") or not (medium.get("id") or _find_origin(url)):
-            continue
-        small, large = (
-            f"{PICTURES_PATH}{medium['id']}?w={width}" if medium.get("id") else url for width in (320, 1600)
-        )
-        picture_by_url.setdefault(large, Picture(small, large, medium.get("alt") or "", role))
-    return sorted(picture_by_url.values(), key=lambda picture: picture.role != "hero")
+    current_offers = list_current_offers(offers)
+    stocked = [offer for offer in current_offers if offer["availability"] in availabilities] or current_offers
+    best = max(
+        [offer["availability"] for offer in stocked], key=lambda one: _AVAILABILITY_RANKS.get(one, 0), default=None
+    )
+    return OfferSummary(
+        find_price_range(current_offers), find_compared_field(current_offers), best, sum_quantities(stocked)
+    )
 
 
-def list_picture_origins(pictures: Iterable[Picture | None]) -> list[str]:
-    """Return the origins of the pictures on other sites, for a page's Content-Security-Policy."""
-    return sorted({origin for picture in pictures if picture is not None and (origin := _find_origin(picture.small))})
+def list_pictures(*media_lists: Iterable[Json]) -> list[Picture]:
+    """Return the stored pictures of lists of the API's media objects, without duplicates.
+
+    The pictures of the first list come first; in each list, those with the role `hero` do. Images that are not stored yet
+    are omitted: loading them from the vendor's server would tell the vendor who looks at which product.
+    """
+    picture_by_id: dict[str, Picture] = {}
+    for media in media_lists:
+        for medium in sorted(filter(_is_picture, media), key=lambda medium: medium.get("role") != "hero"):
+            if id := medium.get("id"):
+                small, large = (f"{PICTURES_PATH}{id}?w={width}" for width in (320, 1600))
+                picture_by_id.setdefault(id, Picture(small, large, medium.get("alt") or "", id))
+    return list(picture_by_id.values())
 
 
-def _find_origin(url: str) -> str:
-    """Return the origin of an https URL, or an empty text for any other URL."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
+def count_missing_pictures(*media_lists: Iterable[Json]) -> int:
+    """Return the number of images in lists of the API's media objects that are not stored yet."""
+    return len(
+        {medium.get("url") for media in media_lists for medium in media if _is_picture(medium) and not medium.get("id")}
+    )
+
+
+def _is_picture(medium: Json) -> bool:
+    """Return whether a media object of the API is an image."""
+    return medium.get("role") not in ("video", "document")
+
+
+@dataclass(frozen=True, slots=True)
+class ProductRow:
+    """Product in the product list.
+
+    Attributes:
+        product: The product as in the API.
+        title: The product's title.
+        picture: The first stored picture.
+        summary: The summary of the offers of all variants.
+        prices: The lowest and the highest amount by field.
+        texts: The formatted values of the other columns, by column.
+    """
+
+    product: Json
+    title: str
+    picture: Picture | None
+    summary: OfferSummary
+    prices: Mapping[str, PriceRange]
+    texts: Mapping[str, str]
+
+
+def build_product_row(product: Json, columns: Collection[str], availabilities: Collection[str]) -> ProductRow:
+    """Return a product of the API as a row of the product list.
+
+    Args:
+        product: The product.
+        columns: The columns of the list, for which values are formatted.
+        availabilities: The availabilities by which the list is filtered.
+    """
+    variants, data = product["variants"], product["data"]
+    offers = [offer for variant in variants for offer in variant["offers"]]
+    current_offers = list_current_offers(offers)
+    details = [variant["data"] for variant in variants]
+    category = category_by_id().get(data.get("category", ""))
+    lead_times = sorted(
+        {offer["lead_time_days"] for offer in current_offers if offer.get("lead_time_days") is not None}
+    )
+    formats: Mapping[str, Callable[[], str]] = {
+        "brand": lambda: data.get("brand") or "",
+        "sku": lambda: _list_some(detail.get("sku") for detail in details),
+        "gtin": lambda: _list_some(detail.get("gtin") for detail in details),
+        "category": lambda: category.name if category else " › ".join(data.get("category_path", ())[-1:]),
+        "variants": lambda: format_number(len(variants)),
+        "completeness": lambda: format_share(compute_score(list_missing_of_product(product))),
+        "sources": lambda: format_number(len({offer["source"] for offer in offers})),
+        "colour": lambda: _list_some(detail.get("colour") for detail in details),
+        "size": lambda: format_field(next((one["dimensions"] for one in details if one.get("dimensions")), None), "dimensions"),
+        "lead_time": lambda: _format_days(lead_times),
+    }  # fmt: skip
+    gallery = list_pictures(data.get("media", ()), *(detail.get("media", ()) for detail in details[:1]))
+    return ProductRow(
+        product,
+        find_title(product),
+        next(iter(gallery), None),
+        summarise_offers(offers, availabilities),
+        {name: prices for name in PRICE_FIELDS if (prices := find_price_range(current_offers, name))},
+        {name: format_value() for name, format_value in formats.items() if name in columns},
+    )
+
+
+def _list_some(values: Iterable[str | None]) -> str:
+    """Return the first value, and how many different ones follow: `HD-300-GY +4`."""
+    different = list(dict.fromkeys(filter(None, values)))
+    return " +".join([*different[:1], *([format_number(len(different) - 1)] if len(different) > 1 else [])])
+
+
+def _format_days(days: Sequence[int]) -> str:
+    """Format the lowest and the highest of ascending numbers of days: `3 to 14 days`; empty without numbers."""
+    if not days:
         return ""
-    if parts.scheme != "https" or not re.fullmatch(r"[A-Za-z0-9.-]+", host):
-        return ""
-    return f"https://{host}" + (f":{port}" if port else "")
+    last = ngettext("%(count)s day", "%(count)s days", days[-1], count=format_number(days[-1]))
+    return last if days[0] == days[-1] else gettext("%(first)s to %(last)s", first=format_number(days[0]), last=last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +311,7 @@ def build_match_item(pair_variant: Json, product: Json | None) -> MatchItem:
         product["id"],
         product_data.get("title") or find_title({**product, "data": variant_data}),
         title if title != product_data.get("title") else "",
-        list_pictures(*variant_data.get("media", ()), *product_data.get("media", ()))[:4],
+        list_pictures(variant_data.get("media", ()), product_data.get("media", ()))[:4],
         facts,
         tuple(dict.fromkeys(offer["source"] for offer in offers if "source" in offer)),
         (variant_data.get("weight") or {}).get("hundredths_lb"),

@@ -11,24 +11,32 @@ from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
+from zoneinfo import ZoneInfo
 
-from babel.dates import format_date, format_skeleton, format_timedelta
+from babel.dates import format_date, format_skeleton, format_time, format_timedelta
 from babel.lists import format_list
-from babel.numbers import format_currency, format_decimal
+from babel.numbers import format_currency, format_decimal, format_percent
 from babel.units import format_unit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Macro
 from markupsafe import Markup, escape
 
+from domain.catalogue.categories import category_by_id
+from domain.ingestion.vocabulary.fields import split_field
 from domain.kernel.clock import CLOCK
 from domain.kernel.money import EXPONENTS
+from domain.kernel.units import POUNDS_BY_UNIT, convert_unit
 from entrypoints.console.translation import get_current_locale, gettext, ngettext
 from entrypoints.http.exchange import Response
 
 T = TypeVar("T")
 STATIC_PATH = "/console/static/"
+CATEGORY_SEPARATOR = " › "
+"""Text between the names in the path of a category."""
 """Path below which the static files are served."""
-_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+_MEDIA_TYPES = {
+    ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain", ".woff2": "font/woff2",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,10 @@ class StaticFiles:
         """Return the path under which the file `name` is served. Raises KeyError if the file does not exist."""
         self._files[name]
         return self._base + name
+
+    def read(self, name: str) -> bytes:
+        """Return the contents of the file `name`. Raises KeyError if the file does not exist."""
+        return self._files[name][1]
 
     def find(self, path: str) -> Response | None:
         """Return a response with the file at a path below STATIC_PATH, or None if there is no such file.
@@ -153,9 +165,67 @@ def format_short_date(value: dt.date | str) -> str:
     return format_skeleton("MMMd", at, locale=get_current_locale())
 
 
+def format_day_name(day: dt.date, today: dt.date) -> str:
+    """Format a calendar date relative to today: `today`, `tomorrow`, the weekday within six days, otherwise `Nov 3`."""
+    distance = (day - today).days
+    if distance in (0, 1):
+        return gettext("tomorrow") if distance else gettext("today")
+    if abs(distance) < 7:
+        return format_date(day, "EEEE", locale=get_current_locale())
+    return format_short_date(day)
+
+
+def format_next_run(source: Mapping[str, Any], stream: str = "catalogue") -> Markup:
+    """Format the time of a source's next run: at a clock time in its zone, otherwise relative to now; empty without a run."""
+    value = source.get("next_stock_run_at" if stream == "stock" else "next_run_at")
+    if value is None:
+        return Markup("")
+    at, now, schedule = to_utc_datetime(value), CLOCK.now(), source["schedule"]
+    if stream == "stock" or "at" not in schedule or at <= now:
+        return escape(gettext("now")) if at <= now else format_relative_time(at)
+    zone = schedule.get("time_zone", "UTC")
+    local = at.astimezone(ZoneInfo(zone))
+    text = gettext(
+        "%(day)s %(time)s (%(zone)s)",
+        day=format_day_name(local.date(), now.astimezone(ZoneInfo(zone)).date()),
+        time=format_time(local.time(), "HH:mm", locale=get_current_locale()),
+        zone=zone,
+    )
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        at.isoformat(timespec="milliseconds"), format_exact_time(at), text
+    )
+
+
+def format_schedule(schedule: Mapping[str, Any], stream: str = "catalogue") -> str:
+    """Format when a stream of a source is imported: `Monday to Friday at 06:30 (Europe/Berlin)`."""
+    minutes = schedule.get("stock_interval_minutes" if stream == "stock" else "interval_minutes")
+    if minutes is not None:
+        return gettext("Every %(interval)s", interval=format_duration(minutes * 60))
+    if stream == "stock" or "at" not in schedule:
+        return gettext("Only on request")
+    days = schedule.get("weekdays")
+    if not days or len(set(days)) == 7:
+        name = gettext("Every day")
+    elif set(days) == {"mon", "tue", "wed", "thu", "fri"}:
+        name = gettext("Monday to Friday")
+    else:
+        name = str(format_names(find_label(day, "weekdays") for day in LABELS["weekdays"] if day in days))
+    return gettext(
+        "%(days)s at %(times)s (%(zone)s)",
+        days=name,
+        times=str(format_names(sorted(set(schedule["at"])))),
+        zone=schedule.get("time_zone", "UTC"),
+    )
+
+
 def format_number(value: float | Decimal | None) -> str:
     """Format a number; a dash for None."""
     return "–" if value is None else format_decimal(value, locale=get_current_locale(), decimal_quantization=False)
+
+
+def format_share(percent: int) -> str:
+    """Format a whole number of percent: `98%`."""
+    return format_percent(percent / 100, locale=get_current_locale())
 
 
 def format_money(value: Mapping[str, Any] | None) -> str:
@@ -207,16 +277,16 @@ def format_duration(seconds: float | None) -> str:
     if seconds is None:
         return "–"
     if seconds < 1:
-        return _format_duration_unit(round(seconds * 1000), "millisecond")
+        return format_time_unit(round(seconds * 1000), "millisecond")
     remaining, parts = round(seconds), list[tuple[int, str]]()
     for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         count, remaining = divmod(remaining, unit)
         if count or parts:
             parts.append((count, name))
-    return " ".join(_format_duration_unit(count, name) for count, name in parts[:2] if count)
+    return " ".join(format_time_unit(count, name) for count, name in parts[:2] if count)
 
 
-def _format_duration_unit(count: int, unit: str) -> str:
+def format_time_unit(count: float, unit: str) -> str:
     """Format a number of one unit of time: `5 min`."""
     return format_unit(count, f"duration-{unit}", "short", locale=get_current_locale())
 
@@ -233,6 +303,29 @@ def find_label(value: str | None, table_name: str) -> str:
     return gettext(found) if found else format_words(value)
 
 
+def list_field_labels() -> dict[str, str]:
+    """Return the labels of fields in the current language by template (`cartons.*.width`)."""
+    return {template: gettext(label) for template, label in LABELS["mapping_fields"].items()}
+
+
+def format_field_name(field: str) -> str:
+    """Return the label of a field, with its number or name if it has one: `Carton width 2`."""
+    template, part = split_field(field)
+    label = list_field_labels().get(template, field)
+    return f"{label} {format_field_part(part)}" if part else label
+
+
+def format_field_part(part: str) -> str:
+    """Return the variable part of a field as people see it: numbers begin with 1."""
+    return str(int(part) + 1) if part.isdecimal() else part
+
+
+def format_category(id: str) -> str:
+    """Format a category of the taxonomy as its path: `Furniture › Tables`; an unknown ID is returned unchanged."""
+    category = category_by_id().get(id)
+    return CATEGORY_SEPARATOR.join(category.path) if category else id
+
+
 def format_user_agent(user_agent: str) -> str:
     """Format a User-Agent header as `Firefox on macOS`; the header of an unknown browser is returned unchanged."""
     name = next((name for mark, name in _BROWSERS.items() if mark in user_agent), "")
@@ -241,10 +334,28 @@ def format_user_agent(user_agent: str) -> str:
 
 
 def format_measure(value: Mapping[str, Any]) -> str:
-    """Format a length or weight in the unit in which the vendor stated it: `80 cm`."""
-    given = value["given"]
-    amount = f"{given['value']:g}" if isinstance(given["value"], float) else str(given["value"])
-    return f"{amount}{_UNITS.get(given['unit'], ' ' + given['unit'])}"
+    """Format a length or weight in the unit of the language, with the stated value if its unit differs: `31.5″ (80 cm)`."""
+    shown, stated = format_amount(convert_to_local_unit(value)), format_amount(value["given"])
+    return shown if shown == stated else f"{shown} ({stated})"
+
+
+def convert_to_local_unit(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a length or weight of the API in the unit of the language, in the form of its stated value."""
+    amount, unit = Decimal(str(value["given"]["value"])), value["given"]["unit"]
+    local = ("kg", "lb")[get_current_locale().language == "en"] if unit in POUNDS_BY_UNIT else _find_length_unit()
+    converted = amount if unit == local else convert_unit(amount, unit, local).quantize(Decimal("0.01"))
+    return {"value": converted.normalize(), "unit": local}
+
+
+def _find_length_unit() -> str:
+    """Return the unit of lengths in the current language."""
+    return "in" if get_current_locale().language == "en" else "cm"
+
+
+def format_amount(amount: Mapping[str, Any]) -> str:
+    """Format a value with its unit, as the vendor stated it or as converted: `80 cm`, `31.5″`."""
+    unit = amount["unit"]
+    return format_number(Decimal(str(amount["value"]))) + _UNITS.get(unit, f" {unit}")
 
 
 def format_fields(data: Mapping[str, Any]) -> dict[str, str]:
@@ -269,9 +380,11 @@ def format_field(value: Any, path: str = "") -> str:
         case {"given": _}:
             return format_measure(value)
         case Mapping() if path == "dimensions":
-            main = " × ".join(
-                f"{find_label(axis, 'axis_initials')} {format_measure(value[axis])}" for axis in _AXES if axis in value
-            )
+            axes = {axis: value[axis] for axis in _AXES if axis in value}
+            sides = {axis: format_amount(convert_to_local_unit(side)) for axis, side in axes.items()}
+            stated = [format_amount(side["given"]) for side in axes.values()]
+            main = " × ".join(f"{find_label(axis, 'axis_initials')} {text}" for axis, text in sides.items())
+            main += f" ({' × '.join(stated)})" if stated != [*sides.values()] else ""
             others = [
                 f"{format_words(name)} {format_measure(part)}" for name, part in value.items() if name not in _AXES
             ]
@@ -281,7 +394,7 @@ def format_field(value: Any, path: str = "") -> str:
         case Sequence():
             if path == "media":
                 return ngettext("%(count)s image", "%(count)s images", len(value), count=format_number(len(value)))
-            return (" › " if path == "category_path" else ", ").join(
+            return (CATEGORY_SEPARATOR if path == "category_path" else ", ").join(
                 text for one in value if (text := format_field(one))
             )
     return str(value)
@@ -302,7 +415,10 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "exact_time": format_exact_time,
     "date": format_day,
     "short_date": format_short_date,
+    "next_run": format_next_run,
+    "schedule": format_schedule,
     "number": format_number,
+    "share": format_share,
     "money": format_money,
     "micros": format_micros,
     "balance": format_balance,
@@ -310,6 +426,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "duration": format_duration,
     "words": format_words,
     "label": find_label,
+    "field_label": format_field_name,
     "browser": format_user_agent,
     "format_fields": format_fields,
     "format_field": format_field,

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
@@ -65,6 +65,20 @@ class FormData:
     def get_number(self, name: str) -> int | None:
         """Return the value of a field as an integer; None unless it consists of one to nine digits."""
         return parse_whole_number(self.get(name))
+
+    def get_minute(self, name: str) -> int | None:
+        """Return the value of a time field, such as `08:00` or `8:00`, as a minute of the day; None if it is empty.
+
+        Raises InvalidRequest.
+        """
+        text = self.get(name)
+        if not text:
+            return None
+        try:
+            at = time.fromisoformat(text.zfill(5))
+        except ValueError:
+            raise InvalidRequest.for_field(name, "invalid_format", gettext("Enter a time such as 08:00.")) from None
+        return at.hour * 60 + at.minute
 
     def get_all(self, name: str) -> list[str]:
         """Return all values of a field, in order."""

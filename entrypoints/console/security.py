@@ -56,6 +56,16 @@ STRIPE_ORIGINS: Final[dict[str, tuple[str, ...]]] = {
 _MAX_ORIGINS = 40
 
 
+def build_file_headers(media_type: str, name: str) -> HeaderList:
+    """Return the headers of a file that the browser saves under a name of ASCII characters."""
+    return [
+        (b"content-type", media_type.encode()),
+        (b"content-disposition", f'attachment; filename="{name}"'.encode()),
+        (b"cache-control", b"no-store"),
+        *SECURITY_HEADERS,
+    ]
+
+
 class ValueSigner:
     """Signer of values with the service's keys. A signature is valid for one purpose only, and until its key is deleted."""
 

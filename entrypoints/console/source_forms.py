@@ -13,6 +13,10 @@ _HIDDEN_SETTINGS = ("inbound", "platform", "role", "format")
 """Settings that forms do not contain."""
 _UNMASKED_CREDENTIALS = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
 """Names of the credential fields that are not secret; the inputs for all other fields are masked."""
+_WORKING_DAYS = ("mon", "tue", "wed", "thu", "fri")
+"""Weekdays from Monday to Friday, as in the API."""
+_DEFAULT_INTERVAL = 60
+_DEFAULT_TIMES = ("06:30",)
 
 
 class FormField(NamedTuple):
@@ -142,10 +146,73 @@ def fill_fields(fields: Iterable[FormField], form: FormData) -> list[FormField]:
     return [field if field.type == "password" else field._replace(value=form[field.name]) for field in fields]
 
 
+class ScheduleForm(NamedTuple):
+    """Values of the form for a schedule.
+
+    Attributes:
+        frequency: Key of `schedule_frequencies` in labels.toml.
+        interval_minutes: Interval of the catalogue; the default if the frequency is another one.
+        times: Clock times, separated by commas.
+        weekdays: Weekdays of the frequency `custom`.
+        time_zone: Name of the time zone; None if it is not known.
+        stock_interval_minutes: Interval of stock; empty without one.
+        adaptive: Whether the intervals are adaptive.
+    """
+
+    frequency: str
+    interval_minutes: str
+    times: str
+    weekdays: Sequence[str]
+    time_zone: str | None
+    stock_interval_minutes: str
+    adaptive: bool
+
+    @classmethod
+    def from_schedule(cls, schedule: Mapping[str, Any]) -> "ScheduleForm":
+        """Return the values for a schedule of the API."""
+        days = schedule.get("weekdays", ())
+        frequency = "interval" if "interval_minutes" in schedule else "request"
+        if "at" in schedule:
+            is_workweek = sorted(days) == sorted(_WORKING_DAYS)
+            frequency = "weekdays" if is_workweek else "custom" if days else "daily"
+        return cls(
+            frequency,
+            str(schedule.get("interval_minutes", _DEFAULT_INTERVAL)),
+            ", ".join(schedule.get("at", _DEFAULT_TIMES)),
+            days or _WORKING_DAYS,
+            schedule.get("time_zone", "UTC" if "at" in schedule else None),
+            str(schedule.get("stock_interval_minutes", "")),
+            schedule["adaptive"],
+        )
+
+    @classmethod
+    def from_form(cls, form: FormData) -> "ScheduleForm":
+        """Return the values in a submitted form."""
+        return cls(
+            form["frequency"],
+            form["interval_minutes"],
+            form["times"],
+            form.get_all("weekdays"),
+            form["time_zone"],
+            form["stock_interval_minutes"],
+            bool(form["adaptive"]),
+        )
+
+
 def read_schedule_form(form: FormData) -> dict[str, Any]:
-    """Return the schedule in a form. Minutes that are not a number remain text, so that the API rejects them."""
-    given = form.select("interval_minutes", "stock_interval_minutes")
+    """Return the schedule in a form. Minutes that are not a number remain text, so that the API rejects them.
+
+    Without a field `frequency`, the form has only intervals.
+    """
+    frequency = form.get("frequency", "interval")
+    names = ("interval_minutes", "stock_interval_minutes") if frequency == "interval" else ("stock_interval_minutes",)
+    given = form.select(*names)
     schedule: dict[str, Any] = {name: parse_number_or_text(text) for name, text in given.items()}
+    if frequency in ("daily", "weekdays", "custom"):
+        times = form["times"].replace(";", ",").replace(" ", ",").split(",")
+        schedule |= {"at": [time.zfill(5) for time in times if time], "time_zone": form["time_zone"]}
+        if frequency != "daily":
+            schedule["weekdays"] = list(_WORKING_DAYS if frequency == "weekdays" else form.get_all("weekdays"))
     return schedule | ({"adaptive": True} if form.get("adaptive") else {})
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, Final
 
 from domain.kernel.errors import NotFound
@@ -114,10 +115,35 @@ async def _stream_changes(
         await asyncio.sleep(POLL_SECONDS)
 
 
+async def stream_while_signed_in(
+    page: PageContext, chunks: AsyncGenerator[bytes, None], stop: Callable[[], Awaitable[Any]]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the chunks of an operation's stream; when the session has changed or ended, call `stop` and end.
+
+    Args:
+        page: The context with the session.
+        chunks: The stream, which yields a chunk at least every HEARTBEAT_SECONDS.
+        stop: Function that stops the work whose result is streamed.
+    """
+    loop = asyncio.get_running_loop()
+    check_at = loop.time() + HEARTBEAT_SECONDS
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if loop.time() >= check_at:
+                if not await is_session_unchanged(page):
+                    await stop()
+                    return
+                check_at = loop.time() + HEARTBEAT_SECONDS
+            yield chunk
+
+
 async def is_session_unchanged(page: PageContext) -> bool:
     """Return whether the session is still valid, with the same person, role, organisation and mode as in the request."""
-    session = await page.sessions.find(page.request.cookies.get(page.cookies.session_cookie_name, ""))
-    return session is not None and session.principal == page.principal
+    current, former = await page.find_current_principal(), page.principal
+    if current is None:
+        return False
+    # Other data of the organisation, such as its plan, may change.
+    return (current.tenant, current.actor, current.role) == (former.tenant, former.actor, former.role)
 
 
 def encode_event(name: str, data: str) -> bytes:

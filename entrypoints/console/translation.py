@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
@@ -40,6 +41,16 @@ def choose_language(accept_language: str, preferred: str | None = None) -> str:
 def use_language(language: str) -> None:
     """Set the language of all texts that the current asyncio task formats from now on."""
     _LANGUAGE.set(language)
+
+
+@contextmanager
+def using_language(language: str) -> Iterator[None]:
+    """Use a language for all texts that are formatted while the context is open; English for an unknown language."""
+    token = _LANGUAGE.set(language if language in LANGUAGES else "en")
+    try:
+        yield
+    finally:
+        _LANGUAGE.reset(token)
 
 
 def get_current_locale() -> Locale:

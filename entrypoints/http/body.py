@@ -129,6 +129,13 @@ class IncomingBody:
             ) from None
         return bytes(body)
 
+    async def receive(self) -> Message:
+        """Return the next ASGI message, and note the end of the body."""
+        message = await self._receive()
+        if message["type"] != "http.request" or not message.get("more_body"):
+            self._is_complete.set()
+        return message
+
     async def receive_after_body(self) -> Message:
         """Wait until the body has been received; return the next ASGI message.
 
@@ -149,12 +156,9 @@ class IncomingBody:
         return send_message
 
     async def _receive_body_message(self) -> Message:
-        message = await self._receive()
+        message = await self.receive()
         if message["type"] != "http.request":
-            self._is_complete.set()
             raise ClientDisconnected("The client disconnected.")
-        if not message.get("more_body"):
-            self._is_complete.set()
         return message
 
     async def _send_last_message(self, last_message: Message, send: Send) -> None:
@@ -181,10 +185,8 @@ class IncomingBody:
             return
 
     async def _discard_until_disconnect(self) -> None:
-        while (message := await self._receive())["type"] == "http.request":
-            if not message.get("more_body"):
-                self._is_complete.set()
-        self._is_complete.set()
+        while (await self.receive())["type"] == "http.request":
+            pass
 
 
 MAX_DEPTH = 32

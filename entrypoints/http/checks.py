@@ -42,7 +42,7 @@ from entrypoints.http.body import (
 from entrypoints.http.exchange import HeaderList, Request
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.representations import parse_entity_tags
-from entrypoints.operations.event_stream import EventStream
+from entrypoints.operations.event_stream import ResponseStream
 from entrypoints.operations.operation import Operation, Reply, check_caller
 from entrypoints.operations.table import Route, RouteMatch
 from entrypoints.operations.validation import Validator, summarise_field_errors
@@ -67,6 +67,8 @@ class RequestState:
     """The digest under which the credential is stored."""
     principal: Principal | None = None
     """The caller; None before authentication."""
+    find_caller: Callable[[], Awaitable[Principal | None]] | None = None
+    """Function that returns the caller as of now, if another part of the service authenticated the request; None if it ended."""
     caller: Principal = field(init=False)
     """The caller, for steps after authentication."""
     route: Route = field(init=False)
@@ -98,7 +100,7 @@ class RequestState:
     expected_versions: tuple[int, ...] | None = None
     """The versions that If-Match names, the newest first; None for `*` or no condition."""
     error_code: str | None = None
-    stream: EventStream | None = None
+    stream: ResponseStream | None = None
     """Event stream that is sent instead of a body."""
     complete_later: Callable[[], Awaitable[Reply]] | None = None
     """Function that is awaited after the change is committed, and returns the final reply."""
@@ -264,7 +266,7 @@ class RateLimit:
         if not result.allowed:
             wait = max(1, ceil(result.seconds_to_next))
             raise RateLimited(
-                f"The rate limit {named_limit.name} is exceeded. Retry in {wait} s.",
+                f"Too many requests ({named_limit.name}). Retry in {wait} s.",
                 retry_after=wait,
                 extra={"violated-policies": [named_limit.name]},
             )
@@ -473,7 +475,8 @@ class ParameterReader:
         if values:
             state.query = reader.exclude_paging(values)
         if operation.paging in ("both", "forward"):
-            state.cursor_context = build_cursor_context(operation.id, state.caller.tenant, state.match.ids, state.query)
+            filters = reader.select_bound(state.query)
+            state.cursor_context = build_cursor_context(operation.id, state.caller.tenant, state.match.ids, filters)
             state.page_request = (
                 self._cursors.parse_page_request(state.cursor_context, values) if values else FIRST_PAGE
             )
@@ -502,13 +505,16 @@ def parse_idempotency_key(header: str) -> str:
 
 
 def parse_write_request_headers(state: RequestState) -> None:
-    """Parse Service-Dry-Run and, if the operation requires it, Idempotency-Key, and store them. Raises InvalidRequest."""
+    """Parse Service-Dry-Run and, if the operation requires it, Idempotency-Key, and store them. Raises InvalidRequest.
+
+    Writes of the assistant have a key in any case, because a turn that was interrupted repeats them.
+    """
     headers = state.request.headers
     dry_run = state.dry_run = headers.get("service-dry-run")
     if dry_run not in (None, "true", "explain"):
         detail = "Service-Dry-Run must be true (respond without changing anything) or explain (preview the changes). Otherwise omit the header."
         raise InvalidRequest.for_field("header.Service-Dry-Run", "invalid_value", detail)
-    if not state.operation.requires_idempotency_key:
+    if not state.operation.requires_idempotency_key and state.channel != "assistant":
         return
     text = headers.get("idempotency-key")
     if text is None:

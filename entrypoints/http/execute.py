@@ -31,7 +31,8 @@ from entrypoints.http.logs import read_user_agent
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import NotFoundMessages, ProblemResponses, is_valid_parameter
 from entrypoints.http.representations import build_representation_etag, compute_etag, contains_etag, should_compress
-from entrypoints.operations.event_stream import EventStream
+from entrypoints.http.tool_calls import AssistantTools
+from entrypoints.operations.event_stream import ResponseStream
 from entrypoints.operations.operation import (
     PREVIEW_TYPE,
     DetachedContext,
@@ -164,7 +165,7 @@ class _OpenStream:
         until: The end of the stream's lifetime, in the event loop's time.
     """
 
-    stream: EventStream
+    stream: ResponseStream
     operation: Operation
     credential: bytes
     address: str
@@ -195,7 +196,7 @@ class OpenStreams:
         """Return the number of open streams."""
         return len(self._open_streams)
 
-    async def iterate_chunks(self, state: RequestState, stream: EventStream) -> AsyncGenerator[bytes, None]:
+    async def iterate_chunks(self, state: RequestState, stream: ResponseStream) -> AsyncGenerator[bytes, None]:
         """Yield the chunks of the stream, which is registered and checked until it ends."""
         until = asyncio.get_running_loop().time() + random.uniform(*self._lifetime)  # noqa: S311  spreads load
         entry = _OpenStream(stream, state.operation, state.credential_digest, state.address, until)
@@ -273,11 +274,12 @@ class OperationExecutor:
         responses: ResponseBuilder,
         problems: ProblemResponses,
         absence: NotFoundMessages,
+        tools: AssistantTools,
     ) -> None:
         self._uow, self._vault, self._clock = dependencies[UnitOfWork], dependencies[Vault], dependencies[Clock]
         self._base_url, self._services = dependencies[Settings].base_url, services
         self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
-        self._not_found_messages, self._pressure = absence, pressure
+        self._not_found_messages, self._pressure, self._tools = absence, pressure, tools
         self._exclusive_limit = ConcurrencyLimit(MAX_EXCLUSIVE_REQUESTS, 1)
         self._execute_by_type: Mapping[type[Operation], Callable[[RequestState, Any], Awaitable[Response]]] = {
             Read: self._execute_read,
@@ -311,9 +313,21 @@ class OperationExecutor:
     async def _execute_stream(self, state: RequestState, operation: StreamOperation) -> Response:
         self._waiters.check(state.caller.tenant.org)
         context = StreamContext(
-            *self._build_context_arguments(state), self._clock.now(), state.request.headers.get("last-event-id")
+            *self._build_context_arguments(state),
+            self._clock.now(),
+            state.request.headers.get("last-event-id"),
+            state.command,
+            self._build_audit_context(state),
+            state.idempotency_key or "",
+            compute_fingerprint(state),
+            state.dry_run is not None,
+            self._tools.manifest,
+            partial(self._tools.call, state),
         )
-        return self._responses.build_success(state, await operation.handler(context))
+        reply = await operation.handler(context)
+        if state.dry_run == "explain":
+            return self._responses.build_preview(state, RecordedEffects())
+        return self._responses.build_success(state, reply)
 
     @contextmanager
     def _count_as_waiting(self, org: str, *, is_limited: bool = True) -> Iterator[None]:

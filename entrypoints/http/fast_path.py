@@ -165,7 +165,8 @@ class FastPathMiddleware:
             if scope["method"] in READS and is_api_path(path):
                 request = build_request(scope, read_no_body)
                 if "content-length" in request.headers or "transfer-encoding" in request.headers:
-                    send = IncomingBody(receive).wrap_send(send)
+                    body = IncomingBody(receive)
+                    receive, send = body.receive, body.wrap_send(send)
                 await send_response(await self._pipeline.process_request(request), receive, send)
                 return
             if self._objects is not None and path.startswith("/objects/"):

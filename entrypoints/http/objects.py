@@ -117,7 +117,7 @@ class ObjectApplication:
             )
             response = self._problems.respond(domain_error, request_id)
             response.headers.append((b"request-id", request_id.encode()))
-        await send_response(response, receive, body.wrap_send(send))
+        await send_response(response, body.receive, body.wrap_send(send))
 
     async def _respond(self, scope: Any, body: IncomingBody) -> Response:
         method, key = scope["method"], scope["path"][len(OBJECTS_PREFIX) :]

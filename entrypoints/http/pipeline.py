@@ -1,6 +1,7 @@
 """The pipeline of API requests: checks in a fixed order, execution, response and logging."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import TypeAlias
 
@@ -8,7 +9,7 @@ from adapters.api_json.cursors import CursorSigner
 from domain.access.model import Principal
 from domain.access.usecases import AccessService
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.kernel.errors import NotFound
+from domain.kernel.errors import AuthenticationRequired, NotFound
 from domain.kernel.versions import SUPPORTED, Versions
 from domain.platform.ports import SchemaCheck
 from domain.secrets.keys import ActiveKeys
@@ -35,6 +36,7 @@ from entrypoints.http.logs import AccessLog, RequestLogger, RequestLogQueue
 from entrypoints.http.metrics import RequestMetrics, run_traced
 from entrypoints.http.pressure import LoadThresholds, Pressure
 from entrypoints.http.problems import NotFoundMessages, ProblemResponses
+from entrypoints.http.tool_calls import AssistantTools
 from entrypoints.metrics import add_process_metrics
 from entrypoints.operations.operation import create_services
 from entrypoints.operations.table import NO_MATCH, OperationTable
@@ -67,6 +69,7 @@ class Pipeline:
         thresholds: LoadThresholds | None = None,
     ) -> None:
         settings, cursors = dependencies[Settings], CursorSigner(dependencies[ActiveKeys].cursor_keys)
+        self._access = dependencies[AccessService]
         self.table, self._clock, self._tracing = table, dependencies[Clock], dependencies.find_optional(Tracing)
         self.services = create_services(table.areas, dependencies)
         self.problems = ProblemResponses(settings.docs_url, settings.base_url)
@@ -107,6 +110,7 @@ class Pipeline:
             responses,
             self.problems,
             self.not_found_messages,
+            AssistantTools(self),
         )
         self.access_log = AccessLog(enabled=settings.access_log)
         self._request_logger = RequestLogger(self.request_logs, versions.latest)
@@ -132,8 +136,24 @@ class Pipeline:
         metrics.add_gauge("joinery_request_logs_lost", "Dropped request logs.", lambda: logs.dropped_count)
         return metrics
 
+    async def refresh_caller(self, state: RequestState, caller: Principal) -> Principal:
+        """Return the caller with the current permissions of the request's credential or session. Raises AuthenticationRequired."""
+        if state.find_caller is not None:
+            current = await state.find_caller()
+            if current is None or current.tenant != caller.tenant:
+                raise AuthenticationRequired
+        else:
+            stored = (await self._access.find_all({state.credential_digest})).get(state.credential_digest)
+            current = self._access.verify(stored, state.address, self._clock.now())
+        return replace(caller, role=current.role, scopes=current.scopes, organisation=current.organisation)
+
     async def process_request(
-        self, request: Request, *, caller: Principal | None = None, via: str | None = None
+        self,
+        request: Request,
+        *,
+        caller: Principal | None = None,
+        via: str | None = None,
+        find_caller: Callable[[], Awaitable[Principal | None]] | None = None,
     ) -> Response:
         """Process an API request; return the response, or an error response if the request fails.
 
@@ -141,6 +161,7 @@ class Pipeline:
             request: The request.
             caller: The principal of a request that is already authenticated, such as a request of the console, or None.
             via: The channel of a request that another part of the service sends, such as `console`; else None.
+            find_caller: Returns the principal as of now, for an operation that outlasts the request; None if it has none any more.
         """
         if request.method == "OPTIONS":
             return respond_to_preflight(self.table, request)
@@ -149,6 +170,7 @@ class Pipeline:
         )
         if caller is not None:
             state.principal = state.caller = caller
+            state.find_caller = find_caller
         return await (
             self._respond(state) if self._tracing is None else run_traced(self._tracing, state, self._respond)
         )

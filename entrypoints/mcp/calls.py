@@ -3,22 +3,21 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from domain.agents.model import AgentTool
-from domain.agents.usecases import ToolManifest
-from domain.kernel.errors import DomainError, FieldError, InvalidRequest, PayloadTooLarge
+from domain.agents.usecases.tools import ToolManifest
+from domain.kernel.errors import DomainError, InvalidRequest
 from domain.kernel.versions import SUPPORTED
-from entrypoints.http.body import SMALL_BODY_BYTES, describe_size_limit
+from entrypoints.http.body import SMALL_BODY_BYTES
 from entrypoints.http.checks import RequestState
 from entrypoints.http.exchange import Request, Response, read_no_body
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.operations.tools import BODY, DRY_RUN, IF_MATCH, KEY
-from entrypoints.operations.validation import Validator, summarise_field_errors
+from entrypoints.http.tool_calls import ToolArgumentsValidator, build_api_request, encode_json
+from entrypoints.operations.tools import KEY
+from entrypoints.operations.validation import summarise_field_errors
 
 FORWARDED_HEADERS = (
     "authorization",
@@ -29,46 +28,9 @@ FORWARDED_HEADERS = (
     "traceparent",
 )
 """Headers of an MCP request that are passed on to the API request."""
-_NON_QUERY_ARGUMENTS = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
 _REPETITION_SECONDS = 60
 """Seconds within which an identical message counts as a retry."""
-encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _encode_sorted = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
-
-
-def build_api_request(
-    tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, idempotency_key: str | None
-) -> Request:
-    """Build the API request of a tool call.
-
-    Args:
-        tool: The tool.
-        arguments: The validated arguments.
-        state: State of the HTTP request that contains the message.
-        idempotency_key: The Idempotency-Key; None if the operation takes none.
-    """
-    body = encode_json(arguments[BODY]) if BODY in arguments else b""
-    headers = build_headers(state)
-    if body:
-        headers |= {"content-type": "application/json", "content-length": str(len(body))}
-    if idempotency_key is not None:
-        headers["idempotency-key"] = idempotency_key
-    if DRY_RUN in arguments:
-        headers["service-dry-run"] = arguments[DRY_RUN]
-    if IF_MATCH in arguments:
-        headers["if-match"] = _to_entity_tag(arguments[IF_MATCH])
-    path, path_names = _fill_path(tool.path, arguments)
-    query_arguments = {
-        name: value for name, value in arguments.items() if name not in path_names | _NON_QUERY_ARGUMENTS
-    }
-    return Request(
-        tool.method,
-        path,
-        _build_query(query_arguments),
-        headers,
-        state.request.client_address,
-        _create_body_reader(body),
-    )
 
 
 def build_headers(state: RequestState) -> dict[str, str]:
@@ -101,46 +63,9 @@ def choose_idempotency_key(
     return "mcp-" + hashlib.sha256(state.credential_digest + message_identity).hexdigest()[:40]
 
 
-def _fill_path(path: str, arguments: Mapping[str, Any]) -> tuple[str, set[str]]:
-    names = {segment[1:-1] for segment in path.split("/") if segment.startswith("{")}
-    for name in names:
-        path = path.replace(f"{{{name}}}", quote(str(arguments[name]), safe=""))
-    return path, names
-
-
-def _build_query(values: Mapping[str, Any]) -> str:
-    return "&".join(
-        f"{quote(name, safe='')}={quote(_format_parameter(value), safe='')}" for name, value in values.items()
-    )
-
-
-def _format_parameter(value: Any) -> str:
-    """Return the value of a query parameter as text: lists are comma-separated, with commas inside values escaped."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(_format_parameter(item).replace("\\", "\\\\").replace(",", "\\,") for item in value)
-    return str(value)
-
-
-def _to_entity_tag(version: str) -> str:
-    """Return a version number as an entity tag; `*` and entity tags are returned unchanged."""
-    return f'"{version}"' if version.isascii() and version.isdigit() else version
-
-
-def _create_body_reader(body: bytes) -> Any:
-    async def read(limit: int) -> bytes:
-        if len(body) > limit:
-            raise PayloadTooLarge(describe_size_limit(limit))
-        return body
-
-    return read
-
-
 CHANNEL = "mcp"
 MAX_RESPONSE_BYTES = 1 << 19
 """Maximum bytes of an API response to an agent (encoded in about 25 ms); a larger one is replaced by an error."""
-_NOT_AN_OBJECT = "The arguments must be a JSON object with the names and values of the tool's arguments."
 _HEADERS = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 
 
@@ -202,7 +127,7 @@ class ToolExecutor:
 
     def __init__(self, pipeline: Pipeline, manifest: ToolManifest) -> None:
         self._pipeline, self.manifest = pipeline, manifest
-        self._validator = lru_cache(maxsize=None)(self._compile_validator)
+        self._validator = ToolArgumentsValidator(manifest)
 
     async def call_tool(self, message: McpMessage, tool: AgentTool) -> ApiResult:
         """Validate the arguments in the message and call the tool.
@@ -212,7 +137,7 @@ class ToolExecutor:
         raw_arguments = message.params.get("arguments")
         arguments = {} if raw_arguments is None else raw_arguments
         field_errors = await self._pipeline.parameter_reader.run_off_loop(
-            message.state, message.raw, lambda: self.find_field_errors(tool, arguments)
+            message.state, message.raw, lambda: self._validator.find_field_errors(tool, arguments)
         )
         if field_errors:
             await self._pipeline.enforce_rate_limit(message.state)
@@ -220,7 +145,9 @@ class ToolExecutor:
                 message.state, InvalidRequest(summarise_field_errors(field_errors), fields=field_errors)
             )
         key = choose_idempotency_key(tool, arguments, message.state, message.value.get("id"))
-        return await self._send(message, build_api_request(tool, arguments, message.state, key), key)
+        state = message.state
+        request = build_api_request(tool, arguments, build_headers(state), state.request.client_address, key)
+        return await self._send(message, request, key)
 
     async def fetch_scope_error(self, message: McpMessage, tool: AgentTool) -> ApiResult:
         """Return the API's error response for a caller whose credential lacks the tool's scope.
@@ -239,16 +166,6 @@ class ToolExecutor:
         return await self._send(
             message, Request("GET", path, "", build_headers(state), state.request.client_address, read_no_body)
         )
-
-    def find_field_errors(self, tool: AgentTool, arguments: Any) -> tuple[FieldError, ...]:
-        """Return the validation errors of the arguments of a tool, each with the dotted path of its field."""
-        if not isinstance(arguments, dict):
-            return (FieldError("arguments", "invalid_type", _NOT_AN_OBJECT),)
-        return self._validator(tool.name).find_field_errors(arguments)
-
-    def _compile_validator(self, name: str) -> Validator:
-        tool = self.manifest.find(name)
-        return Validator(tool.input_schema if tool is not None else {})
 
     async def _send(self, message: McpMessage, request: Request, key: str | None = None) -> ApiResult:
         """Send a request to the API; return the response."""

@@ -11,7 +11,7 @@ import msgspec
 
 from adapters.api_json.resource import Body
 from domain.access.model import Principal
-from domain.agents.usecases import ToolManifest
+from domain.agents.usecases.tools import ToolManifest
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import (
     AuthenticationRequired,
@@ -109,7 +109,7 @@ class McpApplication:
 
     def __init__(self, pipeline: Pipeline, base_url: str, docs_url: str) -> None:
         self._pipeline, self._base_url = pipeline, base_url.rstrip("/")
-        manifest: ToolManifest = pipeline.services.get("agents") or build_manifest(pipeline.table)
+        manifest = build_manifest(pipeline.table)
         self._calls = ToolExecutor(pipeline, manifest)
         self._resources = Resources(self._calls, CODES, docs_url)
         self._origin = OriginCheck(base_url)

@@ -19,8 +19,9 @@ from domain.access.model import ROLES
 from domain.agents.model import AgentTool
 from entrypoints.clients.distribution import VERSION
 from entrypoints.http.exchange import HeaderList, Response
+from entrypoints.http.tool_calls import encode_json
 from entrypoints.mcp import resources as resource_module
-from entrypoints.mcp.calls import ApiResult, McpMessage, ToolExecutor, encode_json
+from entrypoints.mcp.calls import ApiResult, McpMessage, ToolExecutor
 from entrypoints.mcp.resources import Resources, ResourceText
 
 CACHED_METHOD = "tools/list"

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from entrypoints.mcp.calls import ApiResult, McpMessage, ToolExecutor, encode_json
+from entrypoints.http.tool_calls import encode_json
+from entrypoints.mcp.calls import ApiResult, McpMessage, ToolExecutor
 from entrypoints.operations.codes import ErrorCode
 
 CATEGORIES = "joinery://categories"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Protocol
 
 from adapters.api_json import changes as wire
 from adapters.api_json.cursors import FeedCursorSigner
@@ -15,6 +16,18 @@ HEARTBEAT_SECONDS = 15.0
 """Maximum seconds without data, after which a comment is sent to keep the connection open."""
 MAX_EVENTS_PER_CHUNK = 100
 """Maximum events in one chunk."""
+
+
+class ResponseStream(Protocol):
+    """Response that is sent while it is created: server-sent events."""
+
+    def end(self, reason: str) -> None:
+        """End the stream: `lifetime`, or `credential` if the credential is no longer valid."""
+        ...
+
+    def iter_chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the encoded events."""
+        ...
 
 
 class EventStream:

@@ -227,7 +227,7 @@ def _build_problem_response(status: int, codes: list[str]) -> Json:
 
 def _build_success_headers(operation: Operation) -> Json:
     names = ["Request-Id", "Service-Version", "RateLimit", "RateLimit-Policy"]
-    if operation.is_stream:
+    if operation.is_stream and not operation.is_write:
         names.append("Service-Stream-From")
     elif not operation.is_write:
         names.append("ETag")
@@ -288,6 +288,7 @@ def build_query_parameters(operation: Operation, schemas: ComponentSchemas) -> l
 
 def _build_query_parameter(name: str, schema: Json, schemas: ComponentSchemas, schema_name: str) -> Json:
     required = bool(schema.pop("x-required", False))
+    schema.pop("x-cursor", None)
     description = schema.pop("description", None)
     result: Json = {
         "name": name,
@@ -310,7 +311,7 @@ def _name_component(header: str) -> str:
 def list_header_names(operation: Operation) -> list[str]:
     """Return the names of the request headers that apply to the operation."""
     names = ["Service-Version", "Service-Mode", "Request-Id"]
-    if operation.is_stream:
+    if operation.is_stream and not operation.is_write:
         return [*names, "Last-Event-ID"]
     names += ["Service-Dry-Run"] if operation.is_write else ["If-None-Match"]
     if operation.requires_idempotency_key:

@@ -11,6 +11,9 @@ from typing import Any, Generic, TypeVar
 from adapters.api_json.cursors import CursorSigner
 from adapters.api_json.resource import Body, JsonResource
 from domain.access.model import SCOPES, Principal
+from domain.agents.model import AgentTool
+from domain.agents.usecases.tools import ToolManifest
+from domain.assistant.ports import ToolResult
 from domain.audit.model import AuditAct
 from domain.jobs.usecases.lane_processor import Handler
 from domain.jobs.usecases.ticks import Tick
@@ -22,7 +25,7 @@ from domain.kernel.schema import id_schema, text
 from domain.kernel.tenancy import AuditContext
 from domain.people.usecases.sessions import ClientInfo
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.event_stream import EventStream
+from entrypoints.operations.event_stream import ResponseStream
 from ports.unit_of_work import Tx
 
 PREVIEW_TYPE = b"application/vnd.furniops.preview+json"
@@ -50,7 +53,7 @@ class Reply:
     version: int | None = None
     etag: str | None = None
     etag_source: Any = None
-    stream: EventStream | None = None
+    stream: ResponseStream | None = None
     complete_later: Callable[[], Awaitable["Reply"]] | None = None
 
 
@@ -171,6 +174,27 @@ class StreamContext(RequestContext[S]):
     last_event_id: str | None
     """Cursor of the last event that a reconnecting client received, from the header Last-Event-ID."""
 
+    command: Any
+    """The request body, decoded by the operation's `body`."""
+
+    audit_context: AuditContext
+    """The request, for transactions of the handler."""
+
+    idempotency_key: str
+    """The Idempotency-Key; empty if the operation requires none."""
+
+    fingerprint: bytes
+    """A digest of the request, which is equal for repetitions."""
+
+    is_dry_run: bool
+    """True if the handler checks the request without effects."""
+
+    tools: ToolManifest
+    """The tools for agents."""
+
+    call_tool: Callable[[Principal, AgentTool, Mapping[str, Any], str | None, str | None], Awaitable[ToolResult]]
+    """Calls a tool with arguments under an identity; the last arguments are the idempotency key and the kind of dry run."""
+
 
 Schema = Mapping[str, Any]
 CALLER_KINDS = ("any", "person", "member_session", "owner")
@@ -194,6 +218,10 @@ _PREFIX_BY_SEGMENT = {
     "claims": "vcl",
     "vendor-profiles": "vnd",
     "purchases": "crp",
+    "conversations": "cnv",
+    "memories": "mem",
+    "agents": "agt",
+    "proposals": "pro",
 }
 """Prefix of the ID that follows a path segment, by segment: `src` in `/v1/sources/{id}`."""
 
@@ -219,10 +247,13 @@ class UndoSupport:
         description: One sentence that describes the effect of the undo.
         restore: Function that restores the previous state. It receives the area's service, the transaction and the
             recorded change.
+        find_executed_operation: Function that returns the ID of the operation that the recorded change has executed, whose
+            permission the undo also requires; None if the operation executes no other.
     """
 
     description: str
     restore: Callable[[Any, Tx, AuditAct], Awaitable[None]]
+    find_executed_operation: Callable[[AuditAct], str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +355,7 @@ class Operation:
 
     @cached_property
     def is_stream(self) -> bool:
-        """True if the response is an endless stream of server-sent events."""
+        """True if the response is a stream of server-sent events."""
         return isinstance(self, StreamOperation)
 
     @cached_property
@@ -394,10 +425,25 @@ class ExternalCall(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOperation(Operation):
-    """GET operation whose response is an endless stream of server-sent events."""
+    """Operation whose response is a stream of server-sent events. The handler of a POST begins its own transactions."""
 
     handler: Callable[[StreamContext[Any]], Awaitable[Reply]]
     rate: str = "stream"
+
+
+async def _refuse_call(_: Any) -> Any:
+    raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsoleAction(Operation):
+    """Change that only pages of the console make, by use cases; declared so that the audit log can undo it."""
+
+    path: str = ""
+    summary: str = ""
+    method: str = "POST"
+    reply: Schema | None = None
+    handler: Callable[[Any], Awaitable[Any]] = _refuse_call
 
 
 _SENTENCE_BY_CALLER_KIND = {
@@ -448,10 +494,11 @@ class Area:
         description: One sentence for the documentation.
         create_service: Function that creates the area's use cases.
         operations: The area's operations.
+        console_actions: The area's changes that only the console makes, and that can be undone.
         handler_factories: Functions that create the handlers of jobs, by kind of job.
         create_ticks: Function that creates the periodic tasks of the leading scheduler.
-        create_service_across_areas: Function that creates the use cases instead of `create_service`, from the other areas' services by name and the
-            operations of all areas.
+        create_service_across_areas: Function that creates the use cases from the results of `create_service` of all areas, by name, and the
+            operations and console actions of all areas; None if `create_service` creates them.
         webhook_builders: Functions that build the OpenAPI path item of the webhook request, by event type.
     """
 
@@ -460,6 +507,7 @@ class Area:
     description: str
     create_service: Callable[..., Any]
     operations: tuple[Operation, ...]
+    console_actions: tuple[ConsoleAction, ...] = ()
     handler_factories: Mapping[str, Callable[..., Handler]] = field(default_factory=dict)
     create_ticks: Callable[..., Sequence[Tick]] = lambda: ()
     create_service_across_areas: Callable[[Mapping[str, Any], Sequence[Operation]], Any] | None = None
@@ -467,23 +515,19 @@ class Area:
 
     def __post_init__(self) -> None:
         """Raise ValueError if an operation belongs to another area."""
-        if foreign_ids := [row.id for row in self.operations if row.area != self.name]:
+        if foreign_ids := [row.id for row in (*self.operations, *self.console_actions) if row.area != self.name]:
             raise ValueError(f"{self.name}: {foreign_ids} belong to another area")
 
 
 def create_services(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Any]:
     """Create the use cases of all areas, and return them by name of the area."""
     areas = list(areas)
-    services = {
-        area.name: dependencies.call(area.create_service) for area in areas if area.create_service_across_areas is None
-    }
-    operations = [row for area in areas for row in area.operations]
-    across = {
-        area.name: area.create_service_across_areas(services, operations)
-        for area in areas
-        if area.create_service_across_areas is not None
-    }
-    return services | across
+    services: dict[str, Any] = {area.name: dependencies.call(area.create_service) for area in areas}
+    operations = [row for area in areas for row in (*area.operations, *area.console_actions)]
+    for area in areas:
+        if area.create_service_across_areas is not None:
+            services[area.name] = area.create_service_across_areas(services, operations)
+    return services
 
 
 def create_handlers(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Handler]:

@@ -103,6 +103,7 @@ class QueryParser:
         self._paging_names = PAGING_PARAMETERS if operation.paging in ("both", "forward") else frozenset()
         self._cursor_names = {name for name, schema_ in parameters.items() if schema_.get("format") == CURSOR_FORMAT}
         self._list_names = {name for name, schema_ in parameters.items() if schema_.get("type") == "array"}
+        self._cursor_kinds = {name: kind for name, schema_ in parameters.items() if (kind := schema_.get("x-cursor"))}
         self._parse_times = schema.create_time_parser(operation.query)
 
     def parse(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
@@ -129,6 +130,21 @@ class QueryParser:
         """Return the parameters without those of paging, and with times converted to datetimes in UTC."""
         filters = {name: value for name, value in values.items() if name not in self._paging_names}
         return filters | self._parse_times(filters)
+
+    def select_bound(self, filters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters to which a cursor is bound, as they were encoded when they had a single value.
+
+        The keyword `x-cursor` in the schema of a parameter is `none` for a parameter that does not change the order or
+        the items of the list, and `single` for a list that was a single value in earlier releases.
+        """
+        if self._cursor_kinds.keys().isdisjoint(filters):
+            return dict(filters)
+        kinds = self._cursor_kinds
+        return {
+            name: value[0] if kinds.get(name) == "single" and len(value) == 1 else value
+            for name, value in filters.items()
+            if kinds.get(name) != "none"
+        }
 
     def _parse_pair(
         self, pair: str, values: dict[str, Any], field_errors: list[FieldError], unknown_names: list[str]

@@ -72,7 +72,7 @@ class OperationTable:
     """
 
     def __init__(self, areas: Iterable[Area]) -> None:
-        self.areas = tuple(areas)
+        self.areas = tuple(area for area in areas if area.operations)
         self.operations: tuple[Operation, ...] = tuple(row for area in self.areas for row in area.operations)
         self._root = _Node()
         ids = [operation.id for operation in self.operations]

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from adapters.api_json import problems
 from domain.agents.model import AgentTool
-from domain.agents.usecases import ToolManifest
+from domain.agents.usecases.tools import ToolManifest
 from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
 from entrypoints.operations.operation import AgentToolSettings, Operation, UndoSupport, Write

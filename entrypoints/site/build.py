@@ -50,7 +50,21 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "myst_heading_anchors": 4,
     "suppress_warnings": ["myst.xref_missing", "myst.header", "misc.highlighting_failure"],
     "html_theme": "furo",
-    "html_static_path": [str(Path(__file__).parent / "theme")],
+    "html_static_path": [
+        str(Path(__file__).parent / "theme"),
+        *(str(ROOT / "entrypoints/console/static" / name) for name in ("mark.svg", "vendor/inter.woff2")),
+    ],
+    "templates_path": [str(Path(__file__).parent / "sidebar")],
+    "html_favicon": str(ROOT / "entrypoints/console/static/mark.svg"),
+    "html_sidebars": {
+        "**": [
+            "sidebar/header.html",
+            "sidebar/search.html",
+            "sidebar/scroll-start.html",
+            "sidebar/navigation.html",
+            "sidebar/scroll-end.html",
+        ]
+    },
     "html_css_files": ["joinery.css"],
     "html_js_files": ["joinery.js"],
     "html_link_suffix": "",
@@ -59,7 +73,30 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "html_show_sphinx": False,
     "html_use_index": False,
     "html_show_copyright": False,
-    "html_theme_options": {"footer_icons": []},
+    "html_theme_options": {
+        "footer_icons": [],
+        # the colours of entrypoints/console/static/console.css
+        "light_css_variables": {
+            "font-stack": "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+            "color-brand-primary": "#8a4b16",
+            "color-brand-content": "#8a4b16",
+            "color-brand-visited": "#8a4b16",
+            "color-foreground-primary": "#211f1c",
+            "color-foreground-secondary": "#615c54",
+            "color-background-secondary": "#f7f6f3",
+            "color-background-border": "#e3dfd7",
+        },
+        "dark_css_variables": {
+            "color-brand-primary": "#e8b27f",
+            "color-brand-content": "#e8b27f",
+            "color-brand-visited": "#e8b27f",
+            "color-foreground-primary": "#eeebe5",
+            "color-foreground-secondary": "#aaa398",
+            "color-background-primary": "#1c1b18",
+            "color-background-secondary": "#151412",
+            "color-background-border": "#34312c",
+        },
+    },
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from adapters.api_json import events
 from adapters.api_json.billing import PURCHASE
 from adapters.api_json.credits import CREDIT_BALANCE, CREDIT_LOT
+from adapters.api_json.proposals import PROPOSAL
 from adapters.api_json.usage import USAGE
 from adapters.api_json.webhooks import JsonPayloadRendering
 from domain.events.model import Event
@@ -92,6 +93,16 @@ def _build_object(event: Event) -> dict[str, Any] | None:
     )  # fmt: skip
 
 
+def _create_proposal_event(type: str) -> Event:
+    """Return a sample of an event about a proposal."""
+    proposal = schema.build_example(PROPOSAL.schema)
+    del proposal["reason"]
+    if type == "proposal.applied":
+        return Event(type, proposal["id"], 2, {**proposal, "status": "applied"})
+    del proposal["decided_by"], proposal["decided_at"]
+    return Event(type, proposal["id"], 1, {**proposal, "status": "proposed"})
+
+
 def _create_special_event(type: str, table: OperationTable) -> Event | None:
     """Return a sample of an event type that `domain.webhooks.samples` does not include; None for unsupported types."""
     endpoint = new_id("whe")
@@ -130,7 +141,12 @@ def _create_special_event(type: str, table: OperationTable) -> Event | None:
 
 def create_event_sample(type: str, table: OperationTable) -> EventSample | None:
     """Return the sample of an event type; None for a type that is never sent."""
-    event = _create_sample_event(type) if type in TYPES_WITH_SAMPLE else _create_special_event(type, table)
+    if type in TYPES_WITH_SAMPLE:
+        event: Event | None = _create_sample_event(type)
+    elif type.startswith("proposal."):
+        event = _create_proposal_event(type)
+    else:
+        event = _create_special_event(type, table)
     if event is None:
         return None
     event.assign_ids(AuditContext(Actor("service", "worker"), "sample"))

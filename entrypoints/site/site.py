@@ -3,7 +3,7 @@
 import json
 import mimetypes
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from hashlib import sha256
 from importlib.resources import files
@@ -26,7 +26,6 @@ _MAX_SUGGESTIONS = 6
 """Maximum number of similar pages that the page for an unknown path lists."""
 _MAX_COMPARED_LENGTH = 40
 """Maximum characters of an unknown name; longer names are not compared with page names, to limit the cost."""
-_STYLE = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
 
 
 def build_hash_source(text: str) -> str:
@@ -38,11 +37,11 @@ def _build_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
     """Return a Content-Security-Policy that allows these inline scripts and styles by their hashes."""
     return (
         f"default-src 'none'; style-src 'self' {' '.join(styles)}; script-src 'self' {' '.join(scripts)}; "
-        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        "font-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
 
 
-PLAIN_POLICY = _build_policy((), [build_hash_source(_STYLE)])
+PLAIN_POLICY = _build_policy((), ())
 """Content-Security-Policy of standalone pages."""
 
 
@@ -51,9 +50,15 @@ _TEMPLATES = Environment(
 )
 
 
-def render_standalone(template: str, **values: Any) -> str:
-    """Render a page that is not part of the built site: without menu, search and scripts."""
-    return _TEMPLATES.get_template(f"{template}.html.jinja").render(values, style=_STYLE)
+def render_standalone(template: str, build_static_path: Callable[[str], str], **values: Any) -> str:
+    """Render a page that is not part of the built site: without menu, search and scripts.
+
+    Args:
+        template: The template's name without suffix.
+        build_static_path: Returns the path of a static file of the console, whose styles the page uses.
+        **values: Variables of the template.
+    """
+    return _TEMPLATES.get_template(f"{template}.html.jinja").render(values, static=build_static_path)
 
 
 class Site:
@@ -78,10 +83,10 @@ class Site:
     def find_redirect(self, path: str) -> str | None:
         """Return the path to which `path` is redirected; None if it is not redirected.
 
-        `/` and `/docs` are redirected to HOME_PATH. If the page exists, `/errors/…` is redirected to `/docs/errors/…`, and a path
+        `/docs` is redirected to HOME_PATH. If the page exists, `/errors/…` is redirected to `/docs/errors/…`, and a path
         that ends in a slash to the path without the slash.
         """
-        if path in {"/", HOME_PATH.rstrip("/")}:
+        if path == HOME_PATH.rstrip("/"):
             return HOME_PATH
         bare = path.rstrip("/")
         if path not in {bare, HOME_PATH}:
@@ -106,10 +111,10 @@ class Site:
         name = path.removeprefix(HOME_PATH) or "index"
         return self._files.get(f"{name}.html") or self._files.get(name)
 
-    def render_not_found(self, path: str) -> str:
+    def render_not_found(self, path: str, build_static_path: Callable[[str], str]) -> str:
         """Render the page for an unknown path, with links to pages that have similar names."""
         pages = {name.removesuffix(".html").rpartition("/")[2]: name for name in self._files if name.endswith(".html")}
         name = path.rstrip("/").rpartition("/")[2]
         similar = get_close_matches(name, pages, _MAX_SUGGESTIONS, 0.6) if len(name) <= _MAX_COMPARED_LENGTH else []
         nearest = [HOME_PATH + pages[name].removesuffix(".html") for name in similar]
-        return render_standalone("lost", path=path, nearest=nearest, is_built=bool(self._files))
+        return render_standalone("lost", build_static_path, path=path, nearest=nearest, is_built=bool(self._files))

@@ -1,6 +1,6 @@
 """Rendering of the public status page from the latest known state of the service."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 
 from domain.platform.incidents import Incident
@@ -15,6 +15,7 @@ def render_status_page(
     unavailable_dependencies: Sequence[str],
     now: datetime,
     read_at: datetime | None,
+    build_static_path: Callable[[str], str],
 ) -> str:
     """Render the public status page.
 
@@ -24,10 +25,12 @@ def render_status_page(
         unavailable_dependencies: The names of the dependencies that do not respond now.
         now: The current time.
         read_at: The time at which `status` was read; None if no state is known.
+        build_static_path: Returns the path of a static file of the console.
     """
     days = [now.date() - timedelta(days=ago) for ago in reversed(range(STATUS_DAYS))]
     return render_standalone(
         "status",
+        build_static_path,
         status=status,
         history=incidents,
         down=unavailable_dependencies,

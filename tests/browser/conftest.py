@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from entrypoints.api.pages import PublicPages
+from entrypoints.console.rendering import get_static_files
 from tests.support.built_site import build_site
 from tests.support.operation_table import load_operation_table
 from tests.support.postgres import server as postgres_server
@@ -49,7 +50,9 @@ def address() -> Iterator[str]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            found = pages.find_response(path, "") or pages.build_not_found_response(path)
+            found = (
+                get_static_files().find(path) or pages.find_response(path, "") or pages.build_not_found_response(path)
+            )
             self.send_response(found.status)
             for name, value in found.headers:
                 self.send_header(name.decode(), value.decode())

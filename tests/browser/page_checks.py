@@ -17,7 +17,8 @@ def find_violations(page: Any) -> list[tuple[str, str]]:
 
 def check_page(page: Any, name: str) -> None:
     """Check a page, and store a screenshot if a folder is set."""
-    assert find_violations(page) == [], name
+    found = find_violations(page)
+    assert found == [], (name, found)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
     if PICTURES:
         page.screenshot(path=f"{PICTURES}/{name}.png", full_page=True)

@@ -84,6 +84,15 @@ def test_pages_are_accessible_and_not_cut_off(
     assert not faults, faults[:12]
 
 
+@pytest.mark.parametrize("path", ["catalogue", "changes", "merges", "matching", "sources", "sources/scorecard"])
+def test_no_column_is_cut_off_at_twice_the_size(browser: Any, console: LiveConsole, path: str) -> None:
+    page = open_page(console, browser, viewport={"width": 720, "height": 450})
+    page.goto(f"{console.address}/console/{path}")
+    regions = "[...document.querySelectorAll('.table')].map(each => each.scrollWidth - each.clientWidth)"
+    assert all(hidden <= 1 for hidden in page.evaluate(regions)), page.evaluate(regions)
+    page.context.close()
+
+
 def test_no_page_violates_its_content_security_policy(browser: Any, console: LiveConsole) -> None:
     page = open_page(console, browser, viewport=WIDE)
     for place in list_paths(console):
@@ -124,6 +133,30 @@ def test_the_keyboard_reaches_all_controls_in_order(browser: Any, console: LiveC
     page.context.close()
 
 
+def test_everything_is_found_by_keyboard(console: LiveConsole, browser: Any) -> None:
+    page = open_page(console, browser)
+    page.goto(f"{console.address}/console")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("linen")
+    result = page.get_by_role("dialog").get_by_role("link", name="Linen sofa")
+    result.wait_for()
+    assert find_violations(page) == []
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/catalogue/prod_*")
+    assert page.get_by_role("heading", level=1).inner_text() == "Linen sofa"
+    page.keyboard.press("Control+k")
+    page.keyboard.type("audit")
+    page.get_by_role("dialog").get_by_role("link", name="Audit log").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/organisation/audit")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+    assert [fault for fault in page.faults if not any(text in fault for text in _EXPECTED_ERRORS)] == []
+    page.context.close()
+
+
 def test_everything_works_without_scripts(browser: Any, console: LiveConsole) -> None:
     page = open_page(console, browser, viewport=NARROW, java_script_enabled=False)
     page.goto(console.address + "/console")
@@ -140,6 +173,6 @@ def test_everything_works_without_scripts(browser: Any, console: LiveConsole) ->
     assert page.locator("html").get_attribute("data-theme") == "dark"
     page.locator(".menu-toggle summary").click()
     page.locator(".user-menu summary").click()
-    page.locator("button", has_text="Sign out").click()
+    page.locator("button", has_text="Sign out").click()  # ends the session, so this test is the last one
     assert "/console/sign-in" in page.url
     page.context.close()

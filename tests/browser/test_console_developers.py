@@ -128,6 +128,8 @@ def test_pages_are_accessible(browser: Any, service: LiveService, look: str) -> 
 def test_a_key_is_created_and_revoked_and_an_operation_sent(browser: Any, service: LiveService, scripts: bool) -> None:
     with _open_page(browser, service, java_script_enabled=scripts) as page:
         page.goto(f"{service.address}{HERE}/keys/new")
+        paddings = "[...document.querySelectorAll('.disclosure > summary')].map(each => parseFloat(getComputedStyle(each).paddingLeft))"
+        assert not scripts or min(page.evaluate(paddings)) > 8, "the text does not touch the border"
         page.get_by_label("Name", exact=True).fill(f"Sync {scripts}")
         page.get_by_role("button", name="Create key").click()
         secret = page.locator(".secret code").inner_text()

@@ -12,6 +12,8 @@ PAGES = ["/docs/" if name == "index" else f"/docs/{name}" for name in build_page
     "/docs/search?q=webhook",
     "/docs/quickstat",
 ]
+PARTS = 5
+"""Number of tests over which the pages are spread, so that none of them reaches the time limit of a test."""
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 OVERFLOW = """() => {
   const wide = document.documentElement.clientWidth;
@@ -37,11 +39,12 @@ def unfold_all(page: Any) -> None:
     page.evaluate("document.querySelectorAll('main details').forEach(d => d.open = true)")
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide, light", "narrow, dark"])
-def test_pages_are_accessible(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
+def test_pages_are_accessible(browser: Any, address: str, size: dict[str, int], scheme: str, part: int) -> None:
     """Axe finds no violation with all sections open, and the content security policy is not violated."""
     page, faults = open_page(browser, size, scheme, bypass_csp=True), []
-    for path in PAGES:
+    for path in PAGES[part::PARTS]:
         page.goto(address + path)
         unfold_all(page)
         faults += [(path, *each) for each in find_violations(page)]

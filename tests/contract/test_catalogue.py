@@ -2,14 +2,16 @@
 
 import json
 import random
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from domain.catalogue import categories
+from domain.catalogue import categories, search_terms
 from domain.catalogue.batch import Batch
-from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter
+from domain.catalogue.filter_counts import TotalCount, list_most_frequent
+from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, ProductSort
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
@@ -31,12 +33,14 @@ def _sort_ids(products: list[Product]) -> list[str]:
     return sorted((product.id for product in products), reverse=True)
 
 
-def build_product_fetch(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetch[Document]:
+def build_product_fetch(
+    backend: Backend, tenant: Tenant, filter: ProductFilter, sort: ProductSort = ProductSort.NEWEST
+) -> Fetch[Document]:
     """Return a function that fetches pages of products with this filter."""
 
     async def fetch(page_request: PageRequest) -> Page[Document]:
         async with backend.uow.begin_reading(tenant) as tx:
-            return await tx[CatalogueStore].list_products(filter, page_request)
+            return await tx[CatalogueStore].list_products(filter, page_request, sort)
 
     return fetch
 
@@ -129,12 +133,12 @@ async def test_category_filter_includes_subcategories(backend: Backend, tenant: 
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Sofa", "category": deep.id})
     top = builders.product(SOURCES[0], "cat_1", "l", data={"title": "Seat", "category": deep.ancestors[0]})
     await catalogues.add_products(backend.uow, tenant, product, top)
-    assert await _find_product_ids(backend, tenant, category=deep.id) == [product.id]
-    assert await _find_product_ids(backend, tenant, category=deep.ancestors[1]) == [product.id]
-    assert await _find_product_ids(backend, tenant, category=deep.ancestors[0]) == _sort_ids([product, top])
+    assert await _find_product_ids(backend, tenant, category=[deep.id]) == [product.id]
+    assert await _find_product_ids(backend, tenant, category=[deep.ancestors[1]]) == [product.id]
+    assert await _find_product_ids(backend, tenant, category=[deep.ancestors[0]]) == _sort_ids([product, top])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 async def test_random_product_filters_agree_with_the_model(backend: Backend, seed: int) -> None:
     dice = random.Random(seed)
     org = await backend.organisation()
@@ -145,18 +149,77 @@ async def test_random_product_filters_agree_with_the_model(backend: Backend, see
         source = SOURCES[number % 2]
         new = [catalogues.random_product(dice, source, org.catalogues[0], f"{number}/{n}") for n in range(12)]
         held += await catalogues.add_products(backend.uow, tenant, *new, now=moment)
-    for _ in range(25):
+    for _ in range(40):
         filter = catalogues.random_product_filter(dice, held, [*moments, moments[-1] + timedelta(seconds=1)])
-        expected = _sort_ids([product for product in held if filters.matches(product, filter)])
+        sort = dice.choice([ProductSort.NEWEST, *ProductSort])
+        found = [product for product in held if filters.matches(product, filter)]
         if filter.catalogue not in (None, org.catalogues[0]):
-            expected = []
-        fetch = build_product_fetch(backend, tenant, filter)
+            found = []
+        expected = [product.id for product in filters.sort_products(found, sort)]
+        fetch = build_product_fetch(backend, tenant, filter, sort)
         limit = dice.choice([1, 3, 10, 100])
-        assert [document.id for document in await collect_items(fetch, limit)] == expected, filter
-        if expected:
+        assert [document.id for document in await collect_items(fetch, limit)] == expected, (filter, sort)
+        if expected and sort == ProductSort.NEWEST:
             start = dice.choice(expected)
             back = await collect_items(fetch, limit, start=start, backwards=True)
             assert [document.id for document in back] == expected[: expected.index(start)], filter
+        async with backend.uow.begin_reading(tenant) as tx:
+            assert await tx[CatalogueStore].count_products(filter) == TotalCount(len(expected))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_counts_of_a_filter_ignore_its_own_values(backend: Backend, seed: int) -> None:
+    dice = random.Random(seed)
+    org = await backend.organisation()
+    tenant = Tenant(org.id, True)
+    new = [catalogues.random_product(dice, SOURCES[0], org.catalogues[0], str(number)) for number in range(60)]
+    held = await catalogues.add_products(backend.uow, tenant, *new)
+    for _ in range(20):
+        filter = catalogues.random_product_filter(dice, held, [builders.MOMENT])
+        async with backend.uow.begin_reading(tenant) as tx:
+            counts = await tx[CatalogueStore].count_filter_values(filter)
+        expected = _count_expected_values(held, filter)
+        assert counts.counted_products == counts.total.count == len(_match(held, filter)), filter
+        assert counts.is_complete and counts.total.is_exact
+        assert {search_terms.normalise_brand(brand): n for brand, n in counts.brands} == expected["brands"], filter
+        assert dict(counts.statuses) == expected["status"], filter
+        assert dict(counts.availabilities) == expected["availability"], filter
+        assert dict(counts.sources) == expected["source"], filter
+        assert dict(counts.colours) == expected["colour"], filter
+        assert dict(counts.finishes) == expected["finish"], filter
+        assert dict(counts.completeness) == expected["completeness"], filter
+        assert counts.categories == list_most_frequent(expected["category"]), filter
+        assert {price.currency: price.count for price in counts.prices} == expected["currency"], filter
+        priced = _match(held, replace(filter, currency=None, min_price=None, max_price=None))
+        prices = [price for product in priced if (price := filters.find_lowest_price(product))]
+        for price in counts.prices:
+            amounts = [amount for currency, amount in prices if currency == price.currency]
+            assert (price.lowest, price.highest) == (min(amounts), max(amounts)), filter
+
+
+def _match(products: list[Product], filter: ProductFilter) -> list[Product]:
+    return [product for product in products if filters.matches(product, filter)]
+
+
+def _count_expected_values(products: list[Product], filter: ProductFilter) -> dict[str, dict[str, int]]:
+    """Return the number of products by filter and value; the values of a filter in the products that match all others."""
+    values = {
+        "brands": lambda one: {search_terms.normalise_brand(one.data["brand"])} if one.data.get("brand") else set(),
+        "status": lambda one: {str(one.status)},
+        "availability": search_terms.list_availabilities,
+        "source": lambda one: {one.source},
+        "colour": lambda one: filters.list_families(one, 0),
+        "finish": lambda one: filters.list_families(one, 1),
+        "completeness": lambda one: {filters.find_completeness_band(one)},
+        "category": lambda one: categories.path_ids(one.data.get("category")),
+        "currency": lambda one: {price[0]} if (price := filters.find_lowest_price(one)) else set(),
+    }
+    own = {"brands": ("brand", "brands"), "currency": ("currency", "min_price", "max_price")}
+    found = {}
+    for name, list_values in values.items():
+        others = _match(products, replace(filter, **dict.fromkeys(own.get(name, (name,)))))
+        found[name] = dict(Counter(value for product in others for value in list_values(product)))
+    return found
 
 
 @pytest.mark.parametrize("seed", range(4))

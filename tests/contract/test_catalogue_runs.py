@@ -215,7 +215,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (
             len(
                 (
-                    await tx[CatalogueStore].list_products(ProductFilter(availability="out_of_stock"), PageRequest())
+                    await tx[CatalogueStore].list_products(ProductFilter(availability=["out_of_stock"]), PageRequest())
                 ).items
             )
             == 1
@@ -247,7 +247,7 @@ async def test_saving_needs_no_loading_and_does_not_change_its_arguments(uow: Un
     assert product == given
     async with uow.begin_reading(tenant) as tx:
         for availability, count in (("low_stock", 1), ("backorder", 1), ("in_stock", 0)):
-            found = await tx[CatalogueStore].list_products(ProductFilter(availability=availability), PageRequest())
+            found = await tx[CatalogueStore].list_products(ProductFilter(availability=[availability]), PageRequest())
             assert len(found.items) == count
 
 

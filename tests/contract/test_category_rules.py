@@ -120,14 +120,14 @@ async def test_reassignment_writes_only_changed_products_in_batches(
     async with uow.begin_reading(tenant) as tx:
         loaded = await tx[CatalogueStore].list_product_categories(SOURCE, "", 100)
         assert [one.category for one in loaded if one.path == ("A", "B")] == [CHAIRS] * 7
-        page = await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))
+        page = await tx[CatalogueStore].list_products(ProductFilter(category=[CHAIRS]), PageRequest(100))
         assert len(page.items) == 7 and all(CHAIRS.encode() in document.body for document in page.items)
     again = await _run_reassignment(backend, tenant, await _queue_run(uow, tenant))
     assert again.stats == {"products_changed": 0}
     gone = await _run_reassignment(backend, tenant, await _queue_run(uow, tenant, RuleChange(("A",), None)))
     assert gone.stats == {"products_changed": 7}
     async with uow.begin_reading(tenant) as tx:
-        assert not (await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))).items
+        assert not (await tx[CatalogueStore].list_products(ProductFilter(category=[CHAIRS]), PageRequest(100))).items
 
 
 async def test_a_worker_that_lost_its_lease_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:

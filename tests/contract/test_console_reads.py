@@ -15,6 +15,7 @@ from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.service import CatalogueService
 from domain.changes.usecases.log_tailer import LogTailer
 from domain.changes.usecases.service import ChangesService
+from domain.events.model import FieldChange
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -63,8 +64,9 @@ async def test_counts_state_how_a_list_can_be_filtered(backend: Backend, tenant:
         ("category", counts.categories),
     ):
         for value, count in expected:
-            assert (await _count_values(backend, tenant, **{name: value})).counted_products == count, (name, value)
-    assert (await _count_values(backend, tenant, q="oak table", status="active")).is_complete
+            given = value if name == "brand" else [value]
+            assert (await _count_values(backend, tenant, **{name: given})).counted_products == count, (name, value)
+    assert (await _count_values(backend, tenant, q="oak table", status=["active"])).is_complete
     assert (await _count_values(backend, tenant, catalogue=new_id("cat"))).counted_products == 0
 
 
@@ -116,9 +118,28 @@ async def test_a_products_log_contains_its_offers_events_in_order(backend: Backe
     newest = await changes.find_product_history(tenant, [mine], 3)
     assert [one.id for one in newest.events] == [one.id for one in history.events][-3:] and not newest.is_complete
     assert not (await changes.find_product_history(Tenant(tenant.org, not tenant.livemode), [mine])).events
-    counted = await changes.count_events_by_type(tenant, backend.now() - timedelta(hours=1))
-    assert dict(counted.by_type) == {"offer.changed": 12} and counted.is_complete
-    assert not (await changes.count_events_by_type(tenant, backend.now() + timedelta(hours=2))).by_type
+
+
+async def test_changes_of_prices_are_counted_by_source(backend: Backend, tenant: Tenant) -> None:
+    first, second = new_id("src"), new_id("src")
+    changes = [(first, "price"), (first, "cost"), (first, "quantity"), (second, "msrp"), (None, "price")]
+    events = [
+        builders.event(
+            new_id("ofr"),
+            type="offer.changed",
+            source=source,
+            data={"title": '"path":"price"'},
+            fields=(FieldChange(path, 1, 2), FieldChange("quantity", 1, 2)),
+        )
+        for source, path in changes
+    ]
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx[EventLog].append(events)
+    service = ChangesService(backend.events, LogTailer(backend.events, JsonEventRendering(), backend.signals))
+    counted = await service.count_price_changes(tenant, backend.now() - timedelta(hours=1))
+    assert dict(counted.by_source) == {first: 2, second: 1} and counted.is_complete
+    assert not (await service.count_price_changes(tenant, backend.now() + timedelta(hours=2))).by_source
+    assert not (await service.count_price_changes(await backend.tenant(), backend.now() - timedelta(hours=1))).by_source
 
 
 async def test_daily_counts_state_how_runs_ended(backend: Backend, tenant: Tenant) -> None:

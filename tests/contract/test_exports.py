@@ -15,7 +15,9 @@ from adapters.api_json.codec import JsonCodec
 from adapters.api_json.cursors import FeedCursorSigner
 from adapters.api_json.events import JsonEventRendering
 from adapters.api_json.exports import render_export
-from adapters.files.compression import GzipCompressor
+from adapters.files.compression import Copier, GzipCompressor
+from adapters.files.product_files import create_product_file
+from adapters.files.workspaces import FileWorkspaces
 from domain.access.model import SCOPES
 from domain.catalogue.model import ProductFilter
 from domain.catalogue.ports import CatalogueStore
@@ -118,7 +120,8 @@ class ExportHarness:
 
     def create_handler(self, lease: timedelta = timedelta(seconds=30), interval: float = 0.02) -> ExportExecution:
         return ExportExecution(
-            uow=self.backend.uow, objects=self.objects, compressor_factory=GzipCompressor, datasets=FakeDatasets(), codec=JsonCodec(),
+            uow=self.backend.uow, objects=self.objects, compressor_factory=GzipCompressor, copier_factory=Copier,
+            workspaces=FileWorkspaces(), product_file_factory=create_product_file, datasets=FakeDatasets(), codec=JsonCodec(),
             cursors=self.cursors, find_feed_end=self.changes.find_end, render_export=render_export, lease=lease,
             progress_interval=interval,
         )  # fmt: skip

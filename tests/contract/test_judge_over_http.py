@@ -1,54 +1,35 @@
 """Judge with a provider over HTTP: real requests to a server that validates them."""
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from adapters.llm.models import ProviderModels
-from adapters.llm.pricing import TokenPrice
 from domain.kernel.tenancy import Tenant
 from domain.matching.judge_answers import INSTRUCTIONS
-from entrypoints.operations.validation import JsonSchemaValidator
 from tests.contract.test_judge import JudgeHarness
-from tests.contract.test_language_models import DIALECTS
+from tests.contract.test_language_models import APIS
 from tests.support.backend import Backend
 from tests.support.judge_fakes import build_item, make_answer
-from tests.support.model_clients import model_client, outbound
+from tests.support.model_clients import create_models
 from tests.support.providers import KEY, Provider, Reply, provider
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
-PRICE = TokenPrice(250_000, 2_000_000)
 
 
-@pytest_asyncio.fixture(params=list(DIALECTS))
+@pytest_asyncio.fixture(params=APIS)
 async def judge_with_provider(
     request: pytest.FixtureRequest, backend: Backend, tenant: Tenant
 ) -> AsyncIterator[tuple[JudgeHarness, Provider]]:
     """Return a tenant whose judge uses a model of the provider."""
-    client = model_client()
     with provider(request.param) as server:
-        dialect = DIALECTS[request.param]()
-        models: Any = ProviderModels(
-            outbound(client, 2.0, 64 * 1024),
-            dialect,
-            JsonSchemaValidator(),
-            server.url,
-            "small-1",
-            {"small-1": PRICE},
-            KEY,
-        )
+        models: Any = create_models(server, 2.0)
         harness = JudgeHarness(backend, tenant, models)
         await harness.change_settings()
         yield harness, server
-        await client.close()
-
-
-def _read_sent_data(body: Mapping[str, Any]) -> Any:
-    return json.loads(body["messages"][-1]["content"])
+        await models.close()
 
 
 async def test_pairs_are_judged(judge_with_provider: tuple[JudgeHarness, Provider]) -> None:
@@ -75,9 +56,9 @@ async def test_hostile_texts_are_sent_as_data(judge_with_provider: tuple[JudgeHa
     made = await harness.add_pair(1, conflicts=("dimensions",))
     await harness.run_job()
     [body] = server.requests
-    system = body["messages"][0]["content"] if server.api == "openai" else body["system"]
+    system = server.read_instructions(body)
     assert system.startswith(INSTRUCTIONS) and "ignore previous" not in system
-    data = _read_sent_data(body)
+    data = server.read_data(body)
     assert data["conflicts"] == ["dimensions"] and data["subject"]["title"] == " ".join(words.split())
     after = await harness.load_pair(made.id)
     assert after.status == "open" and after.judgement and after.judgement.outcome == "left_open"

@@ -8,31 +8,38 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from pydantic_ai import Agent, AgentRunResultEvent
+from pydantic_ai.exceptions import ContentFilterError, ModelHTTPError
+from pydantic_ai.messages import PartDeltaEvent, TextPartDelta
 
-from adapters.llm.anthropic import AnthropicFormat
-from adapters.llm.models import ProviderModels
-from adapters.llm.openai import OpenAiFormat
-from adapters.llm.pricing import TokenPrice
-from adapters.scripted_models import InvalidScript, ScriptedModels
+from adapters.pydantic_ai.failures import translate_failure
+from adapters.pydantic_ai.generation import PydanticModels
+from adapters.pydantic_ai.pricing import TokenPrice
+from adapters.pydantic_ai.scripted import MODEL_NAME, InvalidScript, ModelScript
 from entrypoints.operations.validation import JsonSchemaValidator
 from ports.language_models import LanguageModels, ModelPrompt, ModelRefused, ModelUnavailable
-from tests.support.model_clients import model_client, outbound
-from tests.support.providers import KEY, Provider, Reply, provider
+from tests.support.model_clients import create_models as create_provider_models
+from tests.support.providers import Provider, Reply, provider
 
 pytestmark = pytest.mark.asyncio
 SCHEMA = {
     "type": "object",
-    "properties": {"colour": {"enum": ["red", "blue"]}},
+    "properties": {"colour": {"type": "string", "enum": ["red", "blue"]}},
     "required": ["colour"],
     "additionalProperties": False,
 }
 ModelFactory = Callable[..., LanguageModels]
 """Factory of models with one outcome: an `answer`, unavailable until `later`, or `refused`."""
-DIALECTS = {"openai": OpenAiFormat, "anthropic": AnthropicFormat}
+APIS = ("openai", "anthropic")
+
+
+def create_scripted_models(script: ModelScript) -> PydanticModels:
+    """Return the models that answer by a script."""
+    return PydanticModels(script, JsonSchemaValidator(), MODEL_NAME, {MODEL_NAME: TokenPrice(0, 0)})
 
 
 def _create_scripted_models(**outcome: Any) -> LanguageModels:
-    return ScriptedModels({"answers": [outcome]}, JsonSchemaValidator())
+    return create_scripted_models(ModelScript.from_json({"answers": [outcome]}))
 
 
 def _build_reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
@@ -41,25 +48,24 @@ def _build_reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
     return server.make_refusal(outcome["refused"]) if "refused" in outcome else server.make_reply(outcome["answer"])
 
 
-@pytest_asyncio.fixture(params=["scripted", *DIALECTS])
+@pytest_asyncio.fixture(params=["scripted", *APIS])
 async def create_models(request: pytest.FixtureRequest) -> AsyncIterator[ModelFactory]:
     """Return a factory of each adapter; those of providers use a server that validates requests."""
     if request.param == "scripted":
         yield _create_scripted_models
         return
-    client = model_client()
+    created: list[PydanticModels] = []
     with ExitStack() as servers:
 
         def create_models(**outcome: Any) -> LanguageModels:
             server = servers.enter_context(provider(request.param))
             server.answer = lambda _: _build_reply(server, outcome)
-            dialect, prices = DIALECTS[request.param](), {"small-1": TokenPrice(250_000, 2_000_000)}
-            return ProviderModels(
-                outbound(client, 10.0), dialect, JsonSchemaValidator(), server.url, "small-1", prices, KEY
-            )
+            created.append(create_provider_models(server))
+            return created[-1]
 
         yield create_models
-        await client.close()
+        for models in created:
+            await models.close()
 
 
 def _build_prompt(data: Mapping[str, Any] | None = None, task: str = "colours.pick") -> ModelPrompt:
@@ -108,7 +114,7 @@ async def test_a_script_uses_the_first_matching_answer(tmp_path: Path) -> None:
     }
     path = tmp_path / "script.json"
     path.write_text(json.dumps(script), "utf-8")
-    models = ScriptedModels.from_file(path, JsonSchemaValidator())
+    models = create_scripted_models(ModelScript.from_file(path))
     assert (await models.generate(_build_prompt())).value == {"colour": "red"}
     answer = await models.generate(_build_prompt({"text": "a sofa like the sea"}))
     assert answer.value == {"colour": "blue"} and (answer.usage.input_tokens, answer.usage.cost_micros) == (7, 3)
@@ -118,12 +124,56 @@ async def test_a_script_uses_the_first_matching_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"answers": {}}', '{"answers": [{}]}', '{"answers": [{"later": "x"}]}',
-             '{"answers": [{"answer": 1, "refused": "x"}]}']
+             '{"answers": [{"answer": 1, "refused": "x"}]}', '{"answers": [{"tools": [{"arguments": {}}]}]}',
+             '{"answers": [{"answer": 1, "text": "x"}]}']
 )  # fmt: skip
 async def test_an_invalid_script_names_the_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "script.json"
     path.write_text(text, "utf-8")
     with pytest.raises(InvalidScript, match=r"script\.json"):
-        ScriptedModels.from_file(path, JsonSchemaValidator())
+        ModelScript.from_file(path)
     with pytest.raises(InvalidScript):
-        ScriptedModels.from_file(tmp_path / "missing.json", JsonSchemaValidator())
+        ModelScript.from_file(tmp_path / "missing.json")
+
+
+async def test_a_script_answers_a_conversation_with_tools() -> None:
+    script = ModelScript.from_json(
+        {
+            "answers": [
+                {"task": "assistant", "contains": "37 pieces", "text": "There are 37."},
+                {"task": "assistant", "contains": "Halden", "text": "Let me see. ", "tools": [CALL, CALL]},
+                {"task": "assistant", "contains": "later", "later": 1.5},
+                {"task": "assistant", "contains": "refuse", "refused": "not for money"},
+                {"text": "another task"},
+            ]
+        }
+    )
+    model = create_scripted_models(script).find_model("assistant", None)
+    agent = Agent(model)
+    searched: list[str] = []
+
+    @agent.tool_plain
+    def find_offers(q: str) -> str:
+        searched.append(q)
+        return "37 pieces"
+
+    words: list[str] = []
+    async with agent.run_stream_events("How many Halden?") as events:
+        async for event in events:
+            if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                words.append(event.delta.content_delta)
+            elif isinstance(event, AgentRunResultEvent):
+                assert event.result.output == "There are 37."
+    assert searched == ["halden"] * 2 and words == ["me ", "see. ", "are ", "37."]
+    assert (await agent.run("How many Halden?")).output == "There are 37."
+    with pytest.raises(ModelHTTPError) as busy:
+        await agent.run("come back later")
+    assert (failure := translate_failure(busy.value, None)) and isinstance(failure, ModelUnavailable)
+    assert failure.retry_after is not None and failure.retry_after.total_seconds() == 1.5
+    with pytest.raises(ContentFilterError):
+        async with agent.run_stream_events("refuse") as events:
+            async for _ in events:
+                pass
+
+
+CALL = {"name": "find_offers", "arguments": {"q": "halden"}}

@@ -53,7 +53,9 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         samples=(("31", "", "ä"), ("", "{}", '"')),
         columns=(
             Column(0, "Maß (cm)", "dimensions.width", {"unit": "cm", "fallback": "1"}, MappingTier.FUZZY, confidence=0.4),
-            Column(2, "Maß (cm)", "media", {}, MappingTier.PERSON, prefix=True),
+            Column(
+                2, "Maß (cm)", "media", {}, MappingTier.PERSON, prefix=True, values={"n/a": ""}, ignored_problems=("missing",)
+            ),
         ),
         unmapped=(UnmappedColumn(1, "", UnmappedReason.EMPTY),),
         stream="stock", confirmed_at=NOW + timedelta(microseconds=3),

@@ -1,5 +1,6 @@
 """Merged products and variants (domain/catalogue/ports.py, domain/catalogue/merged_statements.py)."""
 
+import asyncio
 import json
 import random
 from collections.abc import Sequence
@@ -12,9 +13,10 @@ from jsonschema import Draft202012Validator
 
 from adapters.api_json.event_schemas import EVENT_SCHEMAS
 from adapters.api_json.events import JsonEventRendering
+from domain.agents.usecases.variant_groups import list_separate_groups
 from domain.catalogue.batch import SlotRange
-from domain.catalogue.model import OfferFilter, Product, ProductStatus, Stream
-from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.model import OfferFilter, Product, ProductStatus, Stream, Visibility
+from domain.catalogue.ports import CatalogueStore, PublishedCopies
 from domain.catalogue.usecases.writer import write_reconciled
 from domain.events.model import Event
 from domain.jobs.model import build_lane_name
@@ -28,6 +30,7 @@ from domain.kernel.tenancy import Tenant
 from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
 from domain.matching.ports import MergeStore, PairStore
 from domain.matching.usecases.merges import PrecedenceUpdateJob
+from domain.matching.variant_groups import GroupMember, VariantGroup
 from domain.media.ports import MediaStore
 from domain.sources.ports import SourceStore
 from domain.sources.precedence_update import UPDATE_SOURCE_PRECEDENCE, new_precedence_update_job
@@ -35,6 +38,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add_image
+from tests.support.facets import check_facets
 from tests.support.merged_catalogues import MERGING, MergedCatalogue, choose_pair
 
 pytestmark = pytest.mark.asyncio
@@ -90,14 +94,14 @@ async def test_a_merged_product_is_found_by_the_words_of_each_source(shop: Merge
     await shop.merge_variants(ours.variants[0], theirs.variants[0])
     for filter in (
         {"sku": ["B-red"]}, {"sku": ["A-red"]}, {"external_id": ["B"]}, {"external_id": ["B/red"]}, {"external_id": ["A"]},
-        {"variant": [theirs.variants[0].id]}, {"q": "Title"}, {"status": "active"}, {"availability": "in_stock"},
-        {"offer": [theirs.variants[0].offers[0].id]}, {"source": shop.sources[0].id}, {"source": shop.sources[1].id},
-        {"source": shop.sources[1].id, "q": "Title"}, {"id": [theirs.id]},
+        {"variant": [theirs.variants[0].id]}, {"q": "Title"}, {"status": ["active"]}, {"availability": ["in_stock"]},
+        {"offer": [theirs.variants[0].offers[0].id]}, {"source": [shop.sources[0].id]}, {"source": [shop.sources[1].id]},
+        {"source": [shop.sources[1].id], "q": "Title"}, {"id": [theirs.id]},
     ):  # fmt: skip
         assert await shop.find_products(**filter) == {ours.id}, filter
-        assert await shop.find_products(**{"status": "active", "availability": "in_stock", **filter}) == {ours.id}, (
-            filter
-        )
+        assert await shop.find_products(**{"status": ["active"], "availability": ["in_stock"], **filter}) == {
+            ours.id
+        }, filter
     for filter in (
         {"variant": theirs.variants[0].id},
         {"product": theirs.id},
@@ -181,9 +185,34 @@ async def test_a_dependent_merge_is_named(shop: MergedCatalogue) -> None:
     assert len(await shop.list_documents()) == 3
 
 
-@pytest.mark.parametrize("seed", range(1))
+async def test_a_group_stays_when_merged_variants_move(shop: MergedCatalogue) -> None:
+    oak, black = [await shop.load_product(shop.sources[0], key, "red") for key in ("A1", "A2")]
+    theirs = await shop.load_product(shop.sources[1], "B", "red", "blue")
+    await shop.group_products(oak, black)
+    assert [len(product["variants"]) for product in (await shop.list_documents()).values()] == [2, 2]
+    await shop.merge_variants(oak.variants[0], theirs.variants[0])
+    await shop.merge_variants(black.variants[0], theirs.variants[1])
+    assert len(await shop.list_documents()) == 1
+    await shop.move_variant(shop.sources[1], "B", "B/blue", "B2")
+    seen = await shop.list_documents()
+    assert {oak.id} <= seen.keys() and black.id not in seen, "the group stays"
+
+
+async def test_listed_products_are_grouped_only_with_listed_products(shop: MergedCatalogue) -> None:
+    oak, black = [await shop.load_product(shop.sources[0], key, "red") for key in ("A1", "A2")]
+    for product in (oak, black):
+        async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+            await tx[PublishedCopies].set_visibility([product.id], Visibility.LISTED)
+        if product is oak:
+            with pytest.raises(Conflict, match="listed"):
+                await shop.group_products(oak, black)
+    assert await shop.group_products(oak, black) == oak.id
+
+
+@pytest.mark.parametrize("seed", range(2))
 async def test_random_merges_can_be_undone(shop: MergedCatalogue, seed: int) -> None:
     await run_random_merges(shop, random.Random(seed), steps=30)
+    await check_facets(shop.uow, shop.tenant)
 
 
 @pytest.mark.soak
@@ -192,7 +221,7 @@ async def test_a_thousand_merges_can_be_undone(shop: MergedCatalogue) -> None:
 
 
 async def run_random_merges(shop: MergedCatalogue, dice: random.Random, steps: int) -> None:
-    """Merge and undo at random; after all undos the documents equal the original ones."""
+    """Merge, group and undo at random; after all undos the documents equal the original ones."""
     for _ in range(2):
         await shop.create_source()
     for number in range(4):
@@ -200,22 +229,11 @@ async def run_random_merges(shop: MergedCatalogue, dice: random.Random, steps: i
             names = dice.sample(("red", "blue", "green"), dice.randint(1, 3))
             await shop.load_product(source, f"{source.id[-4:]}{number}", *names, brand=dice.choice(("X", "Y")))
     before = await shop.list_documents()
-    applied: list[Merge] = []
     for step in range(steps):
-        applied = await _list_applied_merges(shop)
-        if applied and dice.random() < 0.4:
-            try:
-                await shop.undo_merge(dice.choice(applied))
-            except Conflict as refused:
-                assert "depends on" in str(refused)
-        elif (two := choose_pair(dice, shop.products)) is not None:
-            try:
-                await shop.merge_variants(*two)
-            except Conflict as refused:
-                known = ("already merged", "two items of the source", "match of these")
-                assert any(text in str(refused) for text in known), refused
+        await _take_random_step(shop, dice)
         if step % 10 == 9:
             await _check_consistency(shop, before)
+            await check_facets(shop.uow, shop.tenant)
     while applied := await _list_applied_merges(shop):
         for merge in reversed(applied):
             try:
@@ -223,6 +241,21 @@ async def run_random_merges(shop: MergedCatalogue, dice: random.Random, steps: i
             except Conflict as refused:
                 assert "depends on" in str(refused) or "already" in str(refused)
     assert await shop.list_documents() == before
+
+
+async def _take_random_step(shop: MergedCatalogue, dice: random.Random) -> None:
+    """Merge two variants, group two products, or undo a merge."""
+    applied = await _list_applied_merges(shop)
+    try:
+        if applied and dice.random() < 0.4:
+            await shop.undo_merge(dice.choice(applied))
+        elif dice.random() < 0.2:
+            await shop.group_products(*dice.sample(shop.products, 2))
+        elif (two := choose_pair(dice, shop.products)) is not None:
+            await shop.merge_variants(*two)
+    except Conflict as refused:
+        known = ("depends on", "already merged", "two items of the source", "match of these")
+        assert any(text in str(refused) for text in known), refused
 
 
 async def _list_applied_merges(shop: MergedCatalogue) -> list[Merge]:
@@ -384,3 +417,17 @@ async def test_changed_source_priorities_are_applied(shop: MergedCatalogue, back
     assert document["data"]["title"] == "Title of B"
     assert document["provenance"]["title"]["reason"] == "first_party"
     assert json.loads((await shop.list_documents(versions=True))[ours.id])["version"] == 2
+
+
+async def test_separate_groups_are_found_while_another_transaction_locks_their_products(shop: MergedCatalogue) -> None:
+    oak, black, white = [await shop.load_product(shop.sources[0], key, "red") for key in ("A1", "A2", "A3")]
+    await shop.group_products(oak, black)
+
+    def build_group(*products: Product) -> VariantGroup:
+        return VariantGroup("A", [GroupMember(one.id, one.variants[0].id, "A", {}) for one in products])
+
+    groups = [build_group(oak, black), build_group(oak, black, white)]
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx, shop.uow.begin_reading(shop.tenant) as other:
+        await tx[CatalogueStore].load_cluster([oak.id])
+        async with asyncio.timeout(30):
+            assert await list_separate_groups(other, groups) == groups[1:]

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.api_json.catalogue import hide_offer_fields
 from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, find_view
-from domain.catalogue.model import LicenceBasis, OfferFilter, ProductFilter, Visibility
+from domain.catalogue.model import LicenceBasis, OfferFilter, ProductFilter, ProductSort, ProductStatus, Visibility
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.publication import REFRESH_SOURCE, create_refresh_job
 from domain.catalogue.usecases.publication import change_visibility
@@ -33,6 +33,8 @@ from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
+from tests.support.corrected_catalogues import CorrectedCatalogue
+from tests.support.facets import check_facets
 from tests.support.merged_catalogues import MergedCatalogue
 
 pytestmark = pytest.mark.asyncio
@@ -129,6 +131,18 @@ class Network:
                 assert list(found) == sorted(found, reverse=True)
                 return found
 
+    async def list_sorted(self, reader: Tenant, sort: ProductSort) -> set[str]:
+        """Return the IDs of all products that a reader sees in an order, in pages of three products."""
+        found, key = list[str](), None
+        while True:
+            async with self.uow.begin_reading(reader) as tx:
+                page = await tx[CatalogueStore].list_products(ProductFilter(), PageRequest(3, key), sort)
+            found += [document.id for document in page.items]
+            key = page.next_key
+            if key is None:
+                assert len(found) == len(set(found))
+                return set(found)
+
     async def read_offers(self, reader: Tenant) -> dict[str, Mapping[str, Any]]:
         """Return the data of the vendor's offers that a reader sees, by ID."""
         async with self.uow.begin_reading(reader) as tx:
@@ -167,6 +181,10 @@ class Network:
             everything = await self.read_products(reader)
             assert {id: found for id, found in everything.items() if found["catalogue"] == self.catalogue} == documents
             assert await self.read_products(reader, catalogue=self.catalogue) == documents
+            statuses = [*ProductStatus]
+            assert await self.read_products(reader, catalogue=self.catalogue, status=statuses) == documents
+            for sort in ProductSort:
+                assert await self.list_sorted(reader, sort) == everything.keys()
             offers = {
                 offer["id"]
                 for document in documents.values()
@@ -176,6 +194,7 @@ class Network:
             seen = await self.read_offers(reader)
             assert seen.keys() == offers
             assert not any(hidden & data.keys() for data in seen.values())
+        await check_facets(self.uow, self.owner)
         versions: dict[str, int] = {}
         for event in self.events:
             if event.type in ("product.withdrawn", "product.merged"):
@@ -269,7 +288,7 @@ async def test_own_and_licensed_products_are_listed_together(backend: Backend) -
     assert await network.read_products(reader, q=f"nothing {brand[-8:]}") == {}
     assert (await network.read_products(reader, q=f"title {brand}")).keys() == everything.keys()
     assert len(await network.read_products(reader, sku=["P1-red"], brand=brand)) == 3
-    assert len(await network.read_products(reader, status="active", brand=brand)) == 8
+    assert len(await network.read_products(reader, status=["active"], brand=brand)) == 8
     assert await network.read_products(reader, catalogue=new_id("cat")) == {}
 
 
@@ -291,13 +310,28 @@ async def test_an_image_of_a_listed_product_is_read_by_others(backend: Backend) 
     assert await find_image() is None
 
 
+async def _correct_at_random(network: Network, edits: CorrectedCatalogue) -> None:
+    """Make corrections of a product and of an offer, or remove one, or do nothing."""
+    dice, product = network.dice, network.dice.choice(network.vendor.products)
+    network.price += 1
+    match dice.randrange(4):
+        case 0:
+            network.record(await edits.correct(product.id, "title", f"Corrected {network.price}"))
+            field = dice.choice(("quantity", "lead_time_days"))
+            network.record(await edits.correct(product.variants[0].offers[0].id, field, network.price))
+        case 1 if corrections := await edits.list():
+            network.record(await edits.remove(dice.choice(corrections)))
+
+
 @pytest.mark.parametrize("seed", range(5))
 async def test_readers_agree_with_the_owner_after_random_changes(backend: Backend, seed: int) -> None:
     network = await _create_network(backend, seed)
     dice, vendor = network.dice, network.vendor
+    edits = CorrectedCatalogue(vendor, backend.dispatch)
     await network.publish()
     for _ in range(30):
         products = [product.id for product in vendor.products]
+        await _correct_at_random(network, edits)
         match dice.randrange(8):
             case 0 | 1:
                 chosen = dice.sample(products, dice.randrange(1, 4))

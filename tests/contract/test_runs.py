@@ -11,11 +11,12 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import Tenant
+from domain.mappings.ports import MappingStore
 from domain.runs.model import (
     CheckInput,
     Checkpoint,
     FetchRecord,
-    NewestRun,
+    OpenReview,
     PushInput,
     Run,
     RunColumn,
@@ -23,6 +24,7 @@ from domain.runs.model import (
     RunErrorCode,
     RunFilter,
     RunWait,
+    SourceRuns,
     UploadInput,
 )
 from domain.runs.ports import RunStore
@@ -62,7 +64,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         error=RunError("fetch_failed", "It answered 503."),
         waiting=RunWait("rate_limited", NOW + timedelta(seconds=60), 2, "Retry-After: 60"),
         problems=(
-            Problem("sku", "missing", "No key.", line=3, column="SKU", sheet="Prices"),
+            Problem("sku", "missing", "No key.", line=3, column="SKU", sheet="Prices", value="x", ignored=True),
             Problem("a", "missing", "c"),
         ),
         started_at=NOW,
@@ -229,17 +231,78 @@ async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, 
         assert list(await tx[RunStore].list_open_checks("src_1", 10)) == checks
 
 
-async def test_the_newest_run_is_found(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_newest_imports_are_found(uow: UnitOfWork, tenant: Tenant) -> None:
     noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
-    ids = sorted(new_id("run") for _ in range(4))
-    older, newer = (
-        _build_ended_run("src_1", id=ids[n], status=status, created_at=noon)
-        for n, status in ((0, "failed"), (1, "succeeded"))
+    ids = sorted(new_id("run") for _ in range(6))
+    error = RunError(RunErrorCode.FETCH_FAILED, "The address answered 404.")
+    older, failed, running, check, old = (
+        _build_ended_run(source, id=ids[n], created_at=noon - timedelta(days=days), **fields)
+        for n, (source, days, fields) in enumerate(
+            [
+                ("src_1", 1, {"status": "succeeded", "stats": {"rows": 5}}),
+                ("src_1", 0, {"status": "failed", "error": error}),
+                ("src_1", 0, {"status": "queued"}),
+                ("src_1", 0, {"trigger": "stock_check"}),
+                ("src_2", 90, {"status": "needs_mapping"}),
+            ]
+        )
     )
-    check = _build_ended_run("src_1", id=ids[2], trigger="stock_check", created_at=noon)
-    old = _build_ended_run("src_2", id=ids[3], created_at=noon - timedelta(days=1))
-    await _add_runs(uow, tenant, older, newer, check, old)
+    await _add_runs(uow, tenant, older, failed, running, check, old)
     async with uow.begin_reading(tenant) as tx:
-        assert list(await tx[RunStore].list_newest(["src_1", "src_2"], noon)) == [
-            NewestRun("src_1", newer.id, newer.status)
-        ]
+        sources = ["src_1", "src_2", "src_3"]
+        newest = {run.source: run.id for run in await tx[RunStore].list_newest(sources)}
+        assert newest == {"src_1": running.id, "src_2": old.id}
+        ended = {run.source: run for run in await tx[RunStore].list_newest(sources, ended=True)}
+        assert {source: run.id for source, run in ended.items()} == {"src_1": failed.id, "src_2": old.id}
+        assert ended["src_1"].has_failed and ended["src_1"].error == error.message
+        summaries = await tx[RunStore].list_summaries("src_1", noon - timedelta(hours=1))
+        assert [run.id for run in summaries] == [running.id, failed.id]
+        [first] = await tx[RunStore].list_newest(["src_1"], ended=True)
+        assert first == summaries[1]
+    async with uow.begin_reading(replace(tenant, livemode=False)) as tx:
+        assert not await tx[RunStore].list_newest(sources) and not await tx[RunStore].list_summaries("src_1", noon)
+
+
+async def test_imports_are_summarised_by_source(uow: UnitOfWork, tenant: Tenant) -> None:
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    ids = sorted(new_id("run") for _ in range(6))
+    runs = [
+        _build_ended_run("src_1", id=ids[n], created_at=noon, finished_at=noon + timedelta(hours=n), **fields)
+        for n, fields in enumerate(
+            [
+                {"stats": {"rows": 100, "problems": 3}},
+                {"stats": {"unchanged_feed": 1, "problems": 3}, "fetched": FetchRecord("x", at=noon + timedelta(minutes=5))},
+                {"stats": {"rows": 50}, "stream": "stock"},
+                {"status": "failed"},
+                {"trigger": "category_rules", "stats": {"rows": 7}},
+                {"status": "needs_mapping", "stats": {"rows": 9}},
+            ]
+        )
+    ]  # fmt: skip
+    await _add_runs(uow, tenant, *runs, _build_ended_run("src_2", created_at=noon - timedelta(days=31)))
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[RunStore].summarise_by_source(noon - timedelta(days=30))
+    read_at = (noon, noon + timedelta(minutes=5))
+    assert found == [SourceRuns("src_1", succeeded=3, failed=1, rows=150, problems=3, read_at=read_at)]
+
+
+async def test_open_reviews_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
+    mappings = [builders.mapping("src_1", f"Header {n}") for n in range(3)]
+    confirmed = replace(mappings[0], status="confirmed", confirmed_at=NOW)
+    ids = sorted(new_id("run") for _ in range(6))
+    read = tuple(mapping.id for mapping in mappings[:2])
+    older = _build_ended_run("src_1", id=ids[0], stats={"problems": 90})
+    newer = _build_ended_run("src_1", id=ids[1], stats={"problems": 40, "problems_ignored": 3}, mappings=read)
+    failed = _build_ended_run("src_1", id=ids[2], status="failed", stats={"problems": 1})
+    check = _build_ended_run("src_1", id=ids[3], trigger="stock_check", stats={"problems": 1})
+    stock = _build_ended_run("src_1", id=ids[4], stream="stock", stats={"problems": 2, "problems_ignored": 2})
+    clean = _build_ended_run("src_2", id=ids[5])
+    async with uow.begin(tenant, CALL) as tx:
+        for mapping in (confirmed, *mappings[1:]):
+            await tx[MappingStore].add(mapping)
+    await _add_runs(uow, tenant, older, newer, failed, check, stock, clean)
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[RunStore].list_open_reviews(["src_1", "src_2"], NOW - timedelta(days=1))
+        assert list(found) == [OpenReview("src_1", newer.id, 37, 1, mappings[1].id, "catalogue")]
+        assert list(await tx[RunStore].list_open_reviews(["src_1"], NOW + timedelta(days=9))) == []
+        assert list(await tx[RunStore].list_open_reviews(["src_2"], NOW - timedelta(days=1))) == []

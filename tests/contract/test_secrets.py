@@ -1,7 +1,7 @@
 """Encrypted values in stores (domain/secrets/ports.py) and their re-encryption (domain/secrets/usecases)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,10 +11,13 @@ from adapters.aesgcm import AesGcmVault
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.changes.model import FeedPosition
+from domain.exports.ports import ScheduledExportStore
 from domain.ingestion.ports import describe_credential_destination
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.notifications.model import NotificationChannel, NotificationKind, NotificationRule
+from domain.notifications.ports import NotificationRuleStore
 from domain.outbox.model import OutgoingMessage
 from domain.people.factors import Authenticator
 from domain.people.model import User
@@ -58,8 +61,10 @@ class EncryptedValues:
     source: str
     endpoint: str
     entry: str
+    rule: str
     mail: str
     user: str
+    schedule: str
 
     async def load_ciphertexts(self) -> dict[EncryptedValueKind, bytes]:
         """Return the stored ciphertexts by kind."""
@@ -68,9 +73,22 @@ class EncryptedValues:
             secrets = await tx[WebhookStore].get_secrets(self.endpoint)
             answer, kept = await tx[IdempotencyStore].lock("once"), await tx[AuditLog].get_sealed(self.entry)
             connection = await tx[SsoStore].find_connection()
+            rule = await tx[NotificationRuleStore].get(self.rule)
+            schedule = await tx[ScheduledExportStore].get(self.schedule)
         (mail,) = (one for one in await self.backend.outbox.list_latest(1000) if one.id == self.mail)
         app = await self.backend.factors.find_authenticator(self.user)
-        assert app and credentials and secrets and secrets.previous and answer and kept and connection
+        assert (
+            app
+            and credentials
+            and secrets
+            and secrets.previous
+            and answer
+            and kept
+            and connection
+            and rule
+            and rule.address
+            and schedule
+        )
         return {
             EncryptedValueKind.CREDENTIALS: credentials,
             EncryptedValueKind.WEBHOOK_SECRETS: secrets.current,
@@ -80,6 +98,8 @@ class EncryptedValues:
             EncryptedValueKind.OUTGOING_MAIL: mail.sealed,
             EncryptedValueKind.AUTHENTICATORS: app.sealed,
             EncryptedValueKind.SSO_SECRETS: connection.sealed,
+            EncryptedValueKind.NOTIFICATION_ADDRESSES: rule.address,
+            EncryptedValueKind.EXPORT_TARGETS: schedule.credentials,
         }
 
     async def can_decrypt(self, vault: AesGcmVault) -> bool:
@@ -94,8 +114,10 @@ class EncryptedValues:
             vault.decrypt(boxes[EncryptedValueKind.OUTGOING_MAIL], self.mail),
             vault.decrypt(boxes[EncryptedValueKind.AUTHENTICATORS], self.user),
             vault.decrypt(boxes[EncryptedValueKind.SSO_SECRETS], build_secret_owner(self.tenant.org, ISSUER)),
+            vault.decrypt(boxes[EncryptedValueKind.NOTIFICATION_ADDRESSES], self.rule),
+            vault.decrypt(boxes[EncryptedValueKind.EXPORT_TARGETS], self.schedule),
         )
-        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING, SIGNING)
+        return found == (CREDENTIALS, SIGNING, SIGNING, ANSWER, CREDENTIALS, ANSWER, SIGNING, SIGNING, SIGNING, SIGNING)
 
     async def list_outdated(self, kind: EncryptedValueKind, stamp: bytes) -> Sequence[EncryptedValue]:
         """Return the tenant's outdated values, read in pages of two."""
@@ -126,6 +148,23 @@ async def create_encrypted_values(backend: Backend, vault: AesGcmVault, **change
             await tx[IdempotencyStore].store(key, StoredResponse(b"f", 200, (), body))
         entry = await tx[AuditLog].add(Change("source", source.id, "update", {}, {}))
         await tx[AuditLog].store_sealed(entry, vault.encrypt(CREDENTIALS, entry))
+        rule = new_id("ntr")
+        await tx[NotificationRuleStore].add(
+            NotificationRule(
+                id=rule,
+                person="usr_1",
+                name="a",
+                kind=NotificationKind.FEED,
+                channel=NotificationChannel.SLACK,
+                address=vault.encrypt(SIGNING, rule),
+                checked_at=tx.now,
+                created_at=tx.now,
+                updated_at=tx.now,
+            )
+        )
+        schedule = builders.scheduled_export()
+        schedule = replace(schedule, credentials=vault.encrypt(SIGNING, schedule.id))
+        await tx[ScheduledExportStore].add(schedule)
         secret, now = vault.encrypt(SIGNING, build_secret_owner(tenant.org, ISSUER)), builders.MOMENT
         await tx[SsoStore].save_connection(
             SsoConnection(tenant.org, ISSUER, "joinery", secret, None, False, True, None, now, now)
@@ -137,7 +176,7 @@ async def create_encrypted_values(backend: Backend, vault: AesGcmVault, **change
     user = new_id("usr")
     await backend.people.add(User(user, f"{user}@fjord.example", "", None, now))
     await backend.factors.enrol(Authenticator(user, vault.encrypt(SIGNING, user), None))
-    return EncryptedValues(backend, tenant, source.id, endpoint.id, entry, mail, user)
+    return EncryptedValues(backend, tenant, source.id, endpoint.id, entry, rule, mail, user, schedule.id)
 
 
 async def test_outdated_values_are_replaced_only_if_unchanged(backend: Backend) -> None:

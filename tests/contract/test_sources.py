@@ -1,6 +1,7 @@
 """Sources, their credentials and schedules (domain/sources/ports.py)."""
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,11 +12,12 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
-from domain.sources.model import Schedule, Source, SourceStatus, StatusReason
+from domain.sources.model import Schedule, Source, SourceContents, SourceStatus, StatusReason
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
+from tests.support.merged_catalogues import MergedCatalogue
 from tests.support.pagination import check_insertions, check_pagination
 
 pytestmark = pytest.mark.asyncio
@@ -168,3 +170,28 @@ async def test_due_pulls(backend: Backend, tenant: Tenant) -> None:
     assert len(await backend.schedule.list_due(now, 1)) == 1
     earliest = await backend.schedule.find_next_due()
     assert earliest is not None and earliest <= now - 3 * ago
+
+
+async def test_contents_are_counted_and_sampled(backend: Backend, tenant: Tenant) -> None:
+    shop = MergedCatalogue(backend.uow, tenant)
+    first, second, empty = await shop.create_source(), await shop.create_source(), builders.source()
+    await _add_sources(backend.uow, tenant, empty)
+    for number in range(3):
+        await shop.load_product(first, f"A{number}", "red")
+    other = await shop.load_product(second, "B", "red")
+    async with backend.uow.begin_reading(tenant) as tx:
+        ids = [first.id, second.id, empty.id, "src_unknown"]
+        found = {one.source: one for one in await tx[SourceStore].summarise_contents(ids, 2, 10)}
+        assert found[first.id] == SourceContents(first.id, 2, 3, 0, 3, 0), "products are counted up to the limit"
+        assert found[second.id] == SourceContents(second.id, 1, 1, 0, 1, 0)
+        assert found[empty.id] == SourceContents(empty.id, 0, 0, 0, 0, 0)
+        documents = await tx[SourceStore].sample_documents(ids, 2)
+        assert sorted(source for source, _ in documents) == sorted([first.id, first.id, second.id])
+        assert json.loads(next(body for source, body in documents if source == second.id))["id"] == other.id
+    await shop.merge_variants(shop.products[0].variants[0], other.variants[0])
+    async with backend.uow.begin_reading(tenant) as tx:
+        found = {one.source: one for one in await tx[SourceStore].summarise_contents(ids, 10, 10)}
+        assert [found[id].matched_products for id in ids[:3]] == [1, 1, 0]
+    async with backend.uow.begin_reading(await backend.tenant()) as tx:
+        assert not await tx[SourceStore].sample_documents(ids, 2)
+        assert all(one.products == 0 for one in await tx[SourceStore].summarise_contents(ids, 2, 10))

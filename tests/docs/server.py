@@ -1,6 +1,7 @@
 """A running service for the commands of the docs: an API, a worker, products, a shop for website checks, and a webhook receiver."""
 
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -33,6 +34,28 @@ FEED = "SKU,Product Name,Width (in),Price,Qty\n" + "".join(
 )
 COLUMNS = "Zorb,Quix,Flim,Drub,Grum\nZ-1,Oak chair,19.50,45,x\nZ-2,Oak table,99.50,160,y\n"
 """The file of docs/mapping.md, whose columns are not recognised."""
+PROPOSED_SOURCE = {
+    "name": "Lindgren prices",
+    "kind": "push",
+    "config": {"currency": "usd"},
+    "licence_basis": "own_data",
+}
+MODEL_SCRIPT = {
+    "answers": [
+        {
+            "task": "assistant",
+            "contains": "Add a source",
+            "tools": [{"name": "search_tools", "arguments": {"queries": ["create source"]}}],
+        },
+        {
+            "task": "assistant",
+            "contains": "discovered_tools",
+            "tools": [{"name": "sources_create", "arguments": {"body": PROPOSED_SOURCE}}],
+        },
+        {"task": "assistant", "text": "The source is there."},
+    ]
+}
+"""The model of docs/assistant.md."""
 
 
 class _Receiver(BaseHTTPRequestHandler):
@@ -95,7 +118,10 @@ def start_server(home: Path) -> Server:
     receiver_port, shop, unused = int(receiver.server_address[1]), free_port(), free_port()
     serve_shop(shop)
     allowed = {"JOINERY_ALLOW_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in (receiver_port, shop, unused))}
-    stage = ServiceProcesses(asyncio.run(create_database("docs")), home, dict(allowed))
+    script = home / "models.json"
+    script.write_text(json.dumps(MODEL_SCRIPT), "utf-8")
+    settings = {"JOINERY_MODELS": f"scripted://{script}"}
+    stage = ServiceProcesses(asyncio.run(create_database("docs")), home, settings)
     stage.env |= allowed
     stage.start("worker")
     stage.start_api()
@@ -122,6 +148,7 @@ def _create_sample_data(stage: ServiceProcesses) -> dict[str, str]:
     assert wait_for_run(api, api.upload_file(unknown, COLUMNS.encode(), "unknown.csv")) == "needs_mapping"
     return {
         "JOINERY_KEY": str(api.secret),
+        "JOINERY_TOKEN": stage.create_token(tenancy),
         "JOINERY_TEST_KEY": str(stage.create_organisation(livemode=False).api.secret),
         "CLIENT_ID": apps["machine"]["client_id"],
         "CLIENT_SECRET": apps["machine"]["client_secret"],

@@ -10,6 +10,7 @@ Places of a worker, in the order of a run:
 - `end`, `ended`: the end of the run is written, is committed.
 - `exporting`: half of a file of an export is written.
 - `exported`: all files of an export are written, its end is not committed.
+- `fetch`: half of a file of a scheduled export is read, to be sent.
 
 Places of an API:
 
@@ -197,7 +198,8 @@ async def run_worker(container: Dependencies, settings: Settings, trap: CrashPoi
     )  # fmt: skip
     probing = create_handlers([probes.AREA], container)
     container[StoredObjects] = CrashingObjectStore(container[StoredObjects], trap)
-    exporting = {EXECUTE_EXPORT: replace(create_handlers([exports.AREA], container)[EXECUTE_EXPORT], lease=LEASE)}
+    exporting = dict(create_handlers([exports.AREA], container))
+    exporting[EXECUTE_EXPORT] = replace(exporting[EXECUTE_EXPORT], lease=LEASE)  # type: ignore[type-var]
     drain = LaneProcessor(container[JobDispatcher], {EXECUTE_RUN: run_execution, **probing, **exporting}, lease=LEASE)
     database = DatabaseLaneSource(container[JobDispatcher], container[Signals])
     source = FailoverLaneSource(ArqLaneSource(settings.redis_url), database, 1.0) if settings.redis_url else database

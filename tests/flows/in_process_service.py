@@ -16,13 +16,15 @@ from adapters.pluggy.host import load_connectors
 from connectors.sdk.context import MIB, Limits
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.model import build_lane_name
-from domain.jobs.ports import JobDispatcher
+from domain.jobs.ports import JobDispatcher, JobStore
 from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.mappings.model_requests import MODEL_REQUEST_JOB
+from domain.orgs.ports import OrgStore
+from domain.proposals.model import create_proposing_job
 from domain.runs.run_queue import EXECUTE_RUN, REASSIGN_CATEGORIES, build_source_lane
 from domain.runs.usecases.category_rules import CategoryReassignment
-from entrypoints.areas import mappings
+from entrypoints.areas import agents, mappings
 from entrypoints.dependencies import Dependencies
 from entrypoints.factories import create_feed_readers
 from entrypoints.operations.operation import create_handlers
@@ -32,6 +34,7 @@ from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.flows.service_processes import FEEDS, ROOT
 from tests.http.client import Client
+from tests.support import builders
 from tests.support.postgres import database
 from tests.support.services import create_run_handler
 from tests.tenancy.application import ServedApplication, serve_application
@@ -73,6 +76,25 @@ class InProcessService:
         handlers = create_handlers([mappings.AREA], container)
         drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.process_lane(build_lane_name(self.tenant.org, MODEL_REQUEST_JOB)), 30)
+
+    async def process_agents(self) -> None:
+        """Let the agents of live mode examine what has happened, like a worker."""
+        container = self.world.dependencies
+        drain = LaneProcessor(
+            container[JobDispatcher], create_handlers([agents.AREA], container), lease=timedelta(seconds=10)
+        )
+        await asyncio.wait_for(drain.process_lane(build_lane_name(self.tenant.org, "agents:live")), 60)
+
+    async def queue_agents(self, **subject: str) -> None:
+        """Queue a job of the agents about an object."""
+        async with self.world.dependencies[UnitOfWork].begin(self.tenant, builders.CALL) as tx:
+            await tx[JobStore].add(create_proposing_job(self.tenant, **subject))
+
+    async def create_owner(self) -> Client:
+        """Return a client with the token of an owner."""
+        async with self.world.dependencies[UnitOfWork].begin_reading(self.tenant) as tx:
+            organisation = await tx[OrgStore].get_organisation()
+        return await self.world.create_owner(organisation, self.tenant.livemode)
 
     async def get_newest_run(self, source: str) -> Any:
         """Return the source's newest run."""

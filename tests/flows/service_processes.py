@@ -16,12 +16,17 @@ from typing import Any, TypeVar
 import psycopg
 
 from domain.access.usecases import AccessService, KeyRequest
+from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Organisation
-from domain.orgs.ports import OrgRegistry
+from domain.orgs.model import Member, Organisation
+from domain.orgs.ports import OrgRegistry, OrgStore
+from domain.people.model import User
+from domain.people.ports import People
+from domain.people.usecases.sessions import SessionService
 from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
 from entrypoints.settings import read_settings
+from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 from tests.flows.api_client import ApiClient
 from tests.support import builders
@@ -153,6 +158,20 @@ class ServiceProcesses:
 
         organisation, secret = self.run_with_dependencies(make)
         return Tenancy(Tenant(organisation.id, livemode), ApiClient(self.port, secret), organisation)
+
+    def create_token(self, tenancy: Tenancy, role: str = "owner") -> str:
+        """Create a member of the organisation; return a token with which a program acts as this person."""
+
+        async def create(container: Dependencies) -> str:
+            now, tenant = container[Clock].now(), tenancy.tenant
+            user = await container[People].add(
+                User(new_id("usr"), f"{new_id('usr')[4:]}@lindgren.test", "Ada", now, now)
+            )
+            async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
+                await tx[OrgStore].add_member(Member(user.id, tenant.org, user.email, role, now))
+            return (await container[SessionService].create_token(user, tenant.org))[1]
+
+        return str(self.run_with_dependencies(create))
 
     def run_with_dependencies(self, work: Callable[[Dependencies], Any]) -> Any:
         """Return the result of `work`, called with dependencies of the processes' settings."""

@@ -93,7 +93,7 @@ async def test_record_bodies_are_limited_to_five_mebibytes(service: InProcessSer
     "query",
     [
         "limit=0", "limit=101", "limit=-1", "limit=ten", "limit=1.5", "limit=1e1", "limit=", "limit=1&limit=2",
-        "limit=9" + "9" * 400, "colour=red", "status=broken", "brand=", "brand=" + "a" * 201, "q=a", "q=" + "a" * 101,
+        "limit=9" + "9" * 400, "color=red", "status=broken", "brand=", "brand=" + "a" * 201, "q=a", "q=" + "a" * 101,
         "updated_since=yesterday", "updated_since=2026-13-01T00:00:00Z", "category=prod_" + "0" * 22, "source=1",
         "starting_after=nonsense", "ending_before=x", "limit=%ff", "q=%ed%a0%80", "q=a%00b", "availability=maybe",
     ],
@@ -102,7 +102,7 @@ async def test_queries(service: InProcessService, query: str) -> None:
     answer = await service.client.get(f"/v1/products?{query}")
     assert (answer.status, answer.code) == (400, "invalid_request"), (query, answer.body)
     name = query.partition("=")[0]
-    assert {field for field, _ in answer.faults} == {f"query.{name}"}
+    assert {field.removesuffix(".0") for field, _ in answer.faults} == {f"query.{name}"}
 
 
 @pytest.mark.parametrize(

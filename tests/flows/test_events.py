@@ -18,7 +18,8 @@ ENVELOPE = {
 def fetch_events(services: ServiceProcesses, tenancy: Tenancy) -> list[dict[str, Any]]:
     """Return every event of the tenant in the order of the log."""
     rows = services.fetch_rows(
-        "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
+        "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s "
+        "AND type NOT LIKE 'proposal.%%' ORDER BY position",
         org=tenancy.tenant.org,
     )
     events = []

@@ -154,7 +154,7 @@ async def test_a_run_without_key_column_continues_after_confirmation(tmp_path: P
 
 @pytest.mark.asyncio
 async def test_no_model_is_queried_unless_configured(tmp_path: Path) -> None:
-    async with open_service(tmp_path) as service:
+    async with open_service(tmp_path, JOINERY_MODELS="") as service:
         await service.import_file(FEED)
         assert (
             await service.fetch_rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", service.tenant.org)

@@ -104,7 +104,9 @@ def test_hostile_rows_are_truncated_and_reported(services: ServiceProcesses, fjo
         second = api.wait_for_end(
             api.upload_file(source, _build_hostile_rows(7), "feed.json", "application/json"), within=180
         )
-        written = services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org)
+        # proposals of agents are sent to webhook endpoints only
+        statement = "SELECT count(*) FROM events WHERE org = %(org)s AND type NOT LIKE 'proposal.%%'"
+        written = services.fetch_value(statement, org=fjord.tenant.org)
         wait_until(lambda: all(one.events >= written or not one.is_alive() for one in followers), "all is told", 60)
         growth = watch.peak - watch.before
     print(f"the API grew by {growth / 2**20:.1f} MiB over {written} events")
@@ -138,7 +140,7 @@ def test_hostile_rows_are_truncated_and_reported(services: ServiceProcesses, fjo
         api.upload_file(source, _build_hostile_rows(7), "feed.json", "application/json"), within=180
     )
     assert again["stats"].get("unchanged_feed") or not again["stats"].get("products_changed")
-    assert services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
+    assert services.fetch_value(statement, org=fjord.tenant.org) == written
 
 
 @pytest.mark.soak

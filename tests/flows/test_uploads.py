@@ -110,4 +110,8 @@ def test_other_source_kinds_refuse_files(fjord: Tenancy) -> None:
 
 
 def _list_events(services: ServiceProcesses, tenancy: Tenancy) -> int:
-    return int(services.fetch_value("SELECT count(*) FROM events WHERE org = %(org)s", org=tenancy.tenant.org))
+    return int(
+        services.fetch_value(
+            "SELECT count(*) FROM events WHERE org = %(org)s AND type NOT LIKE 'proposal.%%'", org=tenancy.tenant.org
+        )
+    )

@@ -16,10 +16,12 @@ from adapters.postgres.request_logs import PostgresRequestLogSink
 from domain.access.model import ApiKey, Principal
 from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService, KeyRequest
+from domain.assistant.ports import AssistantEngine
 from domain.audit.model import AuditEntry, AuditFilter
 from domain.audit.ports import AuditLog
 from domain.billing.ports import Payments
 from domain.changes.ports import NetworkLog
+from domain.comparison.ports import PdfPrinter
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
 from domain.kernel.errors import Unavailable
@@ -47,7 +49,6 @@ from entrypoints.api.app import create_app
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import create_dependencies
 from entrypoints.dependencies import Dependencies, ReadinessChecks, WaitingRequestCounter
-from entrypoints.factories import ModelClient
 from entrypoints.http.pressure import NEVER_SHED, LoadThresholds
 from entrypoints.operations.operation import Area
 from entrypoints.settings import Settings
@@ -65,6 +66,7 @@ from tests.http.client import Client
 from tests.support.identity_provider import FakeProvider
 from tests.support.memory.clock import SettableClock
 from tests.support.memory.hosts import MemoryNameRecords
+from tests.support.memory.printer import MemoryPrinter
 from tests.support.settable_database import DatabaseClock, SettableDatabase, settable_database
 
 SECRET = b"a secret of at least thirty-two characters"
@@ -77,7 +79,6 @@ _ABSENT = (
     Workspaces,
     GuardedClient,
     Sender,
-    ModelClient,
     ImageConverter,
     ParserRunner,
 )
@@ -85,15 +86,18 @@ _TYPES_BY_NAME: Mapping[str, Any] = {
     "clock": Clock,
     "connectors": Connectors,
     "dispatch": JobDispatcher,
+    "engine": AssistantEngine | None,
     "feed_readers": FeedReaderFactory,
     "limits": RateLimits,
     "models": LanguageModels | None,
     "objects": ObjectStore,
     "parsers": ParserRunner,
     "payments": Payments | None,
+    "printer": PdfPrinter,
     "readiness": ReadinessChecks,
     "request_logs": RequestLogSink,
     "schema": SchemaCheck,
+    "sender": Sender,
     "tracing": Tracing | None,
     "uow": UnitOfWork,
     "web": WebClient,
@@ -245,6 +249,11 @@ class ApplicationHarness:
         async with self.uow.begin(Tenant(org, True), OPERATOR) as tx:
             await tx[OrgStore].add_member(Member(user.id, org, user.email, role, self.clock.now()))
 
+    async def remove_member(self, user: User, name: str) -> None:
+        """Remove a member from an organisation."""
+        async with self.uow.begin(Tenant(self.orgs[name].id, True), OPERATOR) as tx:
+            await tx[OrgStore].remove_member(user.id)
+
     def build_client(self, secret: str | None = None) -> Client:
         """Build a client with the given credential or without any."""
         return Client(self.app, secret)
@@ -277,7 +286,7 @@ def _create_dependencies(application: ApplicationHarness, settings: Settings) ->
         IdentityProviders: OidcProviders(application.provider, now=lambda: application.clock.now().timestamp()),
         WaitingRequestCounter: lambda: application.waiting_requests,
     } | dict.fromkeys(_ABSENT)
-    given |= {ParserRunner: asyncio.to_thread, ReadinessChecks: {}}
+    given |= {ParserRunner: asyncio.to_thread, PdfPrinter: MemoryPrinter(), ReadinessChecks: {}}
     for kind, part in given.items():
         made[kind] = part
     made[CredentialLookup], made[RequestLogSink] = CountingCredentials(made[Pool]), SwitchableSink(made[Pool])

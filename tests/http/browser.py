@@ -48,24 +48,28 @@ class ConsoleBrowser:
         self, page: BrowserPage, target: str, _headers: dict[str, str] | None = None, **fields: str
     ) -> BrowserPage:
         """Submit a form of the page with these fields."""
-        sent = {"csrf": page.field("csrf"), "submission_id": page.field("submission_id")} | fields
-        return await self.post(target, _headers, **sent)
+        sent: dict[str, Any] = {"csrf": page.field("csrf"), "submission_id": page.field("submission_id")}
+        return await self.post(target, _headers, **sent | fields)
 
-    async def post(self, target: str, _headers: dict[str, str] | None = None, **fields: str) -> BrowserPage:
-        """Send any form."""
+    async def post(
+        self, target: str, _headers: dict[str, str] | None = None, *, whole: bool = False, **fields: str
+    ) -> BrowserPage:
+        """Send any form; `whole` reads a stream to its end."""
         headers = {
             "content-type": "application/x-www-form-urlencoded",
             "origin": f"https://{HOST}",
             "sec-fetch-site": "same-origin",
         }
-        return await self.send("POST", target, urlencode(fields).encode(), headers | (_headers or {}))
+        return await self.send("POST", target, urlencode(fields).encode(), headers | (_headers or {}), whole=whole)
 
     async def follow(self, page: BrowserPage) -> BrowserPage:
         """Request the target of a redirect."""
         assert page.status == 303, page.text
         return await self.get(page.header("location") or "")
 
-    async def send(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> BrowserPage:
+    async def send(
+        self, method: str, target: str, body: bytes, headers: dict[str, str], *, whole: bool = False
+    ) -> BrowserPage:
         path, _, query = target.partition("?")
         named = {"host": HOST} | {name.replace("_", "-"): value for name, value in headers.items() if value}
         if self.cookies:
@@ -88,7 +92,7 @@ class ConsoleBrowser:
 
             await self._app(scope, receive, seen)
 
-        response = await exchange_messages(app, scope, body)
+        response = await exchange_messages(app, scope, body, whole=whole)
         for name, value in kept:
             if name == "set-cookie":
                 self._store_cookie(value)

@@ -50,6 +50,12 @@ class Client:
         scope = self._scope(method, target, body, headers, pairs)
         return await exchange_messages(self._app, scope, body or b"")
 
+    async def post_for_stream(self, target: str, value: Any, **headers: str) -> Response:
+        """Send POST with a JSON value; return the response with the whole stream."""
+        body = json.dumps(value).encode()
+        named = {"content-type": "application/json", "idempotency-key": next(_keys)} | _build_headers(headers)
+        return await exchange_messages(self._app, self._scope("POST", target, body, named, None), body, whole=True)
+
     async def connect(self, target: str, headers: Mapping[str, str], receive: Any, send: Any) -> None:
         """Send GET with the caller's `receive` and `send`."""
         await self._app(self._scope("GET", target, None, _build_headers(headers), None), receive, send)
@@ -112,8 +118,8 @@ def _build_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-async def exchange_messages(app: Any, scope: dict[str, Any], body: bytes) -> Response:
-    """Return the response; of a stream only the first chunk, after which the client disconnects."""
+async def exchange_messages(app: Any, scope: dict[str, Any], body: bytes, *, whole: bool = False) -> Response:
+    """Return the response; of a stream only the first chunk, after which the client disconnects, unless `whole` is set."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[Any] = []
     enough = asyncio.Event()
@@ -126,11 +132,11 @@ async def exchange_messages(app: Any, scope: dict[str, Any], body: bytes) -> Res
 
     async def send(message: Any) -> None:
         sent.append(message)
-        if message.get("more_body"):
+        if message.get("more_body") and not whole:
             enough.set()
 
     await app(scope, receive, send)
     start = sent[0]
     headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
-    whole = b"".join(message.get("body", b"") for message in sent[1:])
-    return Response(start["status"], headers, whole)
+    content = b"".join(message.get("body", b"") for message in sent[1:])
+    return Response(start["status"], headers, content)

@@ -77,6 +77,8 @@ async def test_a_keys_secret_is_shown_once_and_works(application: ApplicationHar
 
 async def test_a_key_is_created_as_requested(application: ApplicationHarness) -> None:
     browser = await application.open_browser(role="developer")
+    form = await browser.get(f"{HERE}/keys/new")
+    assert 'value="read" checked' in form.text and '<option value="90" selected>' in form.text
     _, secret = await _create_key(
         browser, mode="test", restricted="true", scope_selection="selected", scopes="products:read"
     )
@@ -189,6 +191,7 @@ async def test_deliveries_are_shown_filtered_and_sent_again(application: Applica
     place = f"{HERE}/webhooks/{id_}"
     tested = await browser.follow(await browser.submit(await browser.get(place), f"{place}/test"))
     assert "webhook.test" in tested.text and "Resend" not in tested.text
+    assert 'hx-trigger="every 2s"' in tested.text, "the response appears without a reload"
     async with application.uow.begin_reading(Tenant(application.orgs["Fjord"].id, True)) as tx:
         [kept] = (await tx[WebhookStore].list_deliveries(DeliveryFilter(), PageRequest(2))).items
     attempt = builders.attempt(failure="http_status", response_status=503, response_body=SPITE)
@@ -199,6 +202,8 @@ async def test_deliveries_are_shown_filtered_and_sent_again(application: Applica
     shown = await browser.get(f"{place}/deliveries/{kept.id}")
     assert "503" in shown.text and "&lt;img src=x" in shown.text and "<img" not in shown.text
     assert "status was not 2xx" in shown.text
+    part = await browser.get(f"{place}/deliveries/{kept.id}", hx_request="true", hx_target="delivery")
+    assert part.text.startswith('<div id="delivery"') and "503" in part.text and "hx-trigger" not in part.text
     listed = await browser.get(f"{place}?status=failed&type=webhook.test")
     assert kept.id in listed.text and "Clear filters" in listed.text
     assert kept.id not in (await browser.get(f"{place}?status=succeeded")).text

@@ -34,7 +34,7 @@ async def test_the_audit_log_shows_actors_and_undoes_actions(application: Applic
     )
     assert created.status == 201, created.body
     page = await browser.get(AUDIT)
-    assert "Create a webhook endpoint" in page.text and "API key" in page.text
+    assert "Create a webhook endpoint" in page.text and "API key" in page.text and "Can be undone</span>" in page.text
     assert "&lt;hook&gt;" in page.text and "<hook>" not in page.text and "whsec_" not in page.text
     entry = (await client.get("/v1/audit-events")).json()["data"][0]["id"]
     look = await browser.get(f"{AUDIT}/{entry}/undo")

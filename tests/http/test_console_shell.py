@@ -166,7 +166,7 @@ async def test_a_missing_page_has_a_404_page(application: ApplicationHarness) ->
 
 async def test_static_files_are_cached_and_compressed(application: ApplicationHarness) -> None:
     page = await (await application.open_browser()).get("/console")
-    [style] = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
+    [style, *_] = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
     found = await ConsoleBrowser(application.app).get(style, accept_encoding="gzip")
     assert (
         "immutable" in (found.header("cache-control") or "")

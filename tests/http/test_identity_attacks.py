@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.argon2 import Argon2Passwords, HashCost
+from domain.access.model import Principal
 from domain.kernel.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -296,10 +297,14 @@ async def test_a_progress_page_ends_with_the_session(
     monkeypatch.setattr(streams, "render_template", lambda template, block, values: values["text"])
     browser = await application.open_browser()
     signed_in = await application.sessions.find(browser.cookies[COOKIE])
+
+    async def find_current_principal() -> Principal | None:
+        found = await application.dependencies[SessionService].find(browser.cookies[COOKIE])
+        return found.principal if found is not None else None
+
     page = SimpleNamespace(
-        sessions=application.dependencies[SessionService], person=signed_in, principal=signed_in.principal,
-        request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session_cookie_name=COOKIE),
-    )  # fmt: skip
+        person=signed_in, principal=signed_in.principal, find_current_principal=find_current_principal
+    )
     shown = iter(range(9))
 
     async def state() -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Objects by signed links: PUT and GET, refusals, broken uploads."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -111,3 +112,24 @@ async def test_an_interrupted_upload_leaves_nothing(served: tuple[ApplicationHar
 
 async def test_without_an_object_server(application: ApplicationHarness) -> None:
     assert (await application.build_client().get("/objects/a?x=1")).status == 404
+
+
+async def test_the_connection_is_free_after_the_last_chunk(served: tuple[ApplicationHarness, FileObjects]) -> None:
+    """The server does not wait for a request body that it has received already, as it waits for the rest of refused ones."""
+    application, objects = served
+    link = await _sign_put(application, objects)
+    await application.build_client().send("PUT", link, body=b"a,b\n", headers={"content-type": "text/csv"})
+    until = application.clock.now() + timedelta(minutes=15)
+    link = _build_target(await objects.sign_get("uploads/a.csv", filename="a.csv", expires_at=until))
+    messages: list[Any] = [{"type": "http.request", "body": b"", "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        await asyncio.sleep(0)
+        sent.append(message)
+
+    await application.build_client().connect(link, {}, receive, send)
+    assert [message.get("more_body") for message in sent] == [None, True, False]

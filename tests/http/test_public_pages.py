@@ -91,3 +91,12 @@ async def test_cancelled_requests_release_their_slot() -> None:
     await asyncio.sleep(0)
     go.set()
     assert await waiting[0] and await thread.run(go.wait)
+
+
+def test_the_front_page_leads_to_console_and_documentation() -> None:
+    page = PublicPages(load_operation_table(), ADDRESS, ADDRESS).find_response("/", "")
+    assert page is not None and page.status == 200
+    text = page.body.decode()
+    assert 'href="/console"' in text and 'href="/docs/quickstart"' in text and "<script" not in text
+    policy = dict(page.headers)[b"content-security-policy"]
+    assert b"font-src 'self'" in policy and b"unsafe-inline" not in policy

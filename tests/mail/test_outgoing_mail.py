@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -30,6 +30,8 @@ class RecordingSmtpHandler:
 
     reply: str = ""
     messages: list[EmailMessage] = field(default_factory=list)
+    contents: list[bytes] = field(default_factory=list)
+    """The messages as they were received."""
     envelopes: list[Any] = field(default_factory=list)
 
     async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:
@@ -40,6 +42,7 @@ class RecordingSmtpHandler:
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         self.envelopes.append((envelope.mail_from, envelope.rcpt_tos, session.auth_data))
+        self.contents.append(envelope.content)
         self.messages.append(message_from_bytes(envelope.content, policy=policy.default))  # type: ignore[arg-type]
         return "250 taken"
 
@@ -84,6 +87,20 @@ async def test_a_message_arrives_as_it_was_written() -> None:
     assert envelope == ("joinery@shop.example", ["ingrid@fjord.example"], b"joinery")
     assert message["Subject"] == MESSAGE.subject and message.get_content().splitlines() == MESSAGE.text.splitlines()
     assert message["Message-ID"] == "<mail_1@shop.example>" and message["Auto-Submitted"] == "auto-generated"
+
+
+async def test_the_headers_of_one_click_unsubscription_are_not_folded_or_encoded() -> None:
+    """Mail programs read the URL from one line (RFC 8058); folding would encode one that is longer than a line."""
+    url = f"https://joinery.test/console/unsubscribe/{'WyJvcmdf' * 20}.{'a' * 43}"
+    taken = RecordingSmtpHandler()
+    async with run_smtp_server(taken) as port:
+        await create_mailer(port).send(replace(MESSAGE, unsubscribe_url=url))
+        await create_mailer(port).send(MESSAGE)
+    first, second = taken.contents
+    assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in first
+    assert b"\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in first
+    assert b"List-Unsubscribe" not in second
+    assert taken.messages[0]["Subject"] == MESSAGE.subject, "all other headers are encoded as usual"
 
 
 async def test_refusals_are_temporary_or_permanent() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from domain.events.model import NOT_SENT_YET, TYPES
-from domain.orgs.model import FEATURES, IMPLEMENTED_FEATURES, MeterAllowance, Plan
+from domain.orgs.model import FEATURES, MeterAllowance, Plan
 from domain.webhooks.model import SUBSCRIBED_TYPES
 from tests.support.operation_table import load_operation_table
 
@@ -28,14 +28,13 @@ def test_displayed_features_are_required_by_operations() -> None:
     required = {operation.feature for operation in load_operation_table()} | {
         operation.body_feature for operation in load_operation_table()
     }
-    assert required - {None} == IMPLEMENTED_FEATURES
-    assert IMPLEMENTED_FEATURES < FEATURES, "the plans hold the others already"
+    assert required - {None} == FEATURES
 
 
 def test_plans_show_existing_features_only() -> None:
     meter = MeterAllowance(1, 1, 1)
     plan = Plan("max", "Max", "max", "usd", 1, FEATURES, {"export_rows": meter, "ai_tokens": meter, "sources": meter})
-    assert plan.implemented_features == IMPLEMENTED_FEATURES
+    assert plan.features == FEATURES
     assert plan.find_included_amount("export_rows") == 1
 
 

@@ -22,6 +22,7 @@ from adapters.postgres.nodes.node_pool import expand_shards
 from adapters.postgres.stores import load_statements, render_statement
 from adapters.postgres.unit_of_work import TABLES
 from domain.kernel.paging import PageRequest
+from tests.support.facet_statements import list_facet_statements
 from tests.support.postgres import database
 
 _OPTION = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
@@ -39,6 +40,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "event_log.list_publishers": "the relay reads every publisher's log",
     "event_log.list_publishers_among": "the relay asks of those that wrote; each is named",
     "runs.list_due_exports": "the scheduler serves every organisation; each export expires in its name",
+    "runs.list_due_scheduled_exports": "the scheduler serves every organisation; each export is created in its name",
     "runs.find_oldest_waiting": "the operator's look at how long exports wait",
     "idempotency.list_orgs_with_expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named",
@@ -50,9 +52,14 @@ SCATTERS: Final[Mapping[str, str]] = {
     "jobs.list_orgs_of_lane": "whose a lane is that an earlier release named",
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named",
     "sources.find_recipient": "mail comes before it is known whose it is",
+    "notifications.list_due": "the scheduler serves every organisation's rules; each in its name",
+    "notifications.delete_old": "upkeep by age alone; each organisation is named",
+    "notifications.list_orgs_with_old": "upkeep by age alone: whose notifications are old",
+    "secrets.list_outdated_notification_addresses": "what is sealed under a former secret is sealed anew, whosever it is",
     "matching.measure_backlog": "operators ask how far matching is behind, all organisations together",
     "secrets.count_tenant_values": "operators ask how much is sealed under which secret",
     "secrets.list_outdated_answers": "what is sealed under a former secret is sealed anew, whosever it is",
+    "secrets.list_outdated_export_targets": "the same",
     "secrets.list_outdated_former_webhook_secrets": "the same",
     "secrets.list_outdated_kept_for_undoing": "the same",
     "secrets.list_outdated_source_credentials": "the same",
@@ -76,6 +83,18 @@ SCATTERS: Final[Mapping[str, str]] = {
     "credits.list_due": "the scheduler serves every organisation; each is processed in its own transaction",
     "credits.list_orgs_with_old_reservations": "upkeep by age alone",
     "credits.delete_reservations": "upkeep by age alone; each organisation is named, in both modes",
+    "comparison.list_orgs_with_expired": "upkeep by age alone",
+    "assistant.count_ended_turns": "the state of the assistant, for all organisations together",
+    "assistant.list_orgs_with_old_conversations": "upkeep by age alone",
+    "assistant.delete_conversations": "upkeep by age alone; each organisation is named",
+    "assistant.list_orgs_with_old_frames": "upkeep by age alone",
+    "assistant.delete_frames": "upkeep by age alone; each organisation is named",
+    "assistant.list_orgs_with_old_memories": "upkeep by age alone",
+    "comparison.delete_expired": "upkeep by age alone; each organisation is named",
+    "assistant.delete_memories": "upkeep by age alone; each organisation is named",
+    "proposals.list_tenants_with_expired": "the scheduler serves every organisation; each is processed in its own transaction",
+    "proposals.list_orgs_with_decided": "upkeep by age alone",
+    "proposals.delete_decided": "upkeep by age alone; each organisation is named, in both modes",
     "demand.list_days": "the scheduler serves every vendor; each is named",
     "demand.summarise_subjects": "sums over all organisations, which the rule for cells checks",
     "demand.summarise_rest": "sums over all organisations, which the rule for cells checks",
@@ -126,10 +145,16 @@ def _render_variants(statement: str) -> Iterator[str]:
 def list_statements() -> Iterator[tuple[str, str]]:
     """Yield (name, statement) of all complete statements; fragments are completed."""
     for name, text in LOADED.items():
-        if name.partition(".")[2] in LISTED or "staging" in name or "copy" in name:
+        if (
+            name.partition(".")[2] in LISTED
+            or "staging" in name
+            or "copy" in name
+            or name.startswith("catalogue_facets.")
+        ):
             continue
         whole = FRAGMENTS[name](text) if name in FRAGMENTS else text
         yield from ((name, one) for one in (_render_variants(whole) if "--?" in whole else (whole,)))
+    yield from ((name, statement) for name, statement, _ in list_facet_statements())
     for listed, filters in FILTERS.items():
         words = ("word0", "word1") if "q" in filters else ()
         for page in PAGES:

@@ -48,7 +48,16 @@ OTHER_NAMES = frozenset(
     "product_documents product_terms protect_tenant_table".split()
 )
 """Names that are not Python's: headers, roles and tables of the database, settings of other programs, the example's."""
-OTHER_DOTTED_NAMES = (*TYPES, "axes.Colour", "exports.carry_out", "joinery.connectors", "notes.create", "runs.execute")
+OTHER_DOTTED_NAMES = (
+    *TYPES,
+    "axes.Colour",
+    "catalogue.fill_facets",
+    "exports.carry_out",
+    "exports.deliver",
+    "joinery.connectors",
+    "notes.create",
+    "runs.execute",
+)
 """Types of events, kinds of jobs, operations, declared fields and the group of entry points."""
 PACKAGES = (*LAYERS, "joinery_sdk", "tests")
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -15,12 +15,12 @@ OPERATORS = tuple(
 )
 """Modules that only read the operator's files and the project's pages."""
 PARSERS: dict[str, set[str] | None] = {
-    "PIL": None, "aiosmtpd": None, "argon2": None, "authlib": None, "bs4": None, "bz2": None, "cbor2": None, "codecs": None,
+    "PIL": None, "aiosmtpd": None, "anthropic": None, "argon2": None, "asyncssh": None, "authlib": None, "bs4": None, "bz2": None, "cbor2": None, "codecs": None,
     "cryptography.hazmat.primitives.serialization": None, "cryptography.x509": None, "csv": None,
     "difflib": None, "dkim": None, "dns": None, "email": None, "fractions": None, "gzip": None, "h11": None, "html.parser": None,
     "http.cookiejar": None, "http.cookies": None, "hypercorn": None, "idna": None, "ipaddress": None, "isal": None, "joserfc": None,
     "json": {"load", "loads", "JSONDecoder"}, "jsonschema": None, "jsonschema_rs": None, "lxml": None, "lzma": None, "markdown_it": None,
-    "mcp": None, "msgspec": {"decode", "Decoder"}, "pickle": None, "plistlib": None, "protego": None, "python_calamine": None,
+    "mcp": None, "msgspec": {"decode", "Decoder"}, "openai": None, "pickle": None, "plistlib": None, "protego": None, "python_calamine": None,
     "quopri": None, "shelve": None, "spf": None, "tarfile": None, "unicodedata": None,
     "urllib.parse": {"parse_qs", "parse_qsl"}, "webauthn": None, "werkzeug": None, "xml": None, "yaml": None, "yarl": None,
     "zipfile": None, "zlib": {"decompress", "decompressobj"}, "zxcvbn": None,

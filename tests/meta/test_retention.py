@@ -61,6 +61,7 @@ def test_no_table_has_two_retention_rules() -> None:
         ("outgoing_mail", retention.OUTGOING_MAIL),
         ("platform_checks", retention.STATUS_CHECKS),
         ("demand_cells", retention.DEMAND_CELLS),
+        ("proposals", retention.PROPOSALS),
     ],
 )
 def test_the_docs_state_the_ages_of_the_code(table: str, age: timedelta) -> None:

@@ -244,7 +244,7 @@ async def test_concurrent_writes_and_undos_keep_the_chain_valid(harness: Tamperi
             for entry in newest:
                 path = f"/v1/audit-events/{entry['id']}/undo"
                 answer = await mine.client.post(path, idempotency_key=f"{writer}-{turn}")
-                assert answer.status in (200, 409, 422), answer.body
+                assert answer.status in (200, 403, 409, 422)  # 403 for the memory of a person, answer.body
 
     await asyncio.gather(*(write(writer) for writer in range(8)))
     assert await harness.find_faults(mine.tenant) == []

@@ -44,8 +44,9 @@ LISTS = {
     for area in AREAS
     if area.name not in ELSEWHERE
     for operation in area.operations
-    if operation.paging in ("both", "forward")
+    if operation.paging in ("both", "forward") and operation.caller_kind == "any"
 }
+"""Lists that a key can read; those of a person read by an index of the person, or have at most 50 rows."""
 ROUTINE = 400
 """Rows that a page with at most one filter may read, including related rows, in each partition."""
 SORTED = 5_000
@@ -60,6 +61,10 @@ def _list_filter_values(operation: str, filter: str, today: datetime) -> tuple[s
         "webhooks.list_deliveries status": ("succeeded", "failed", "pending"),
         "matching.list_pairs status": ("open", "dismissed", "merged"),
         "matching.list_merges status": ("applied", "undone"),
+        "proposals.list status": ("proposed", "applied", "stale"),
+        "proposals.list kind": ("mapping", "triage_note"),
+        "subject": (build_row_id("map", 9, day, ROWS), build_row_id("src", 0, day)),
+        "agent": (build_row_id("agt", 9, day, ROWS),),
         "request_logs.list status": ("2xx", "404", "5xx", "301"),
         "method": ("GET", "DELETE"),
         "route": ("/v1/products", "/v1/things"),
@@ -80,6 +85,17 @@ def _list_filter_values(operation: str, filter: str, today: datetime) -> tuple[s
         "brand": ("brand7", "alone", "none"),
         "category": CATEGORIES,
         "catalogue": (CATALOGUE,),
+        "brands": ("brand7,brand8", "alone", "none"),
+        "colour": ("grey,brown", "red", "gold"),
+        "finish": ("walnut", "walnut,oak", "brass"),
+        "currency": ("usd", "chf", "eur"),
+        "min_price": ("50000", "60000"),
+        "max_price": ("60000", "0"),
+        "completeness": ("low", "medium,high", "complete"),
+        "sort": ("updated", "title", "price_low", "price_high"),
+        "include": ("total_count",),
+        "catalogue.list_products availability": ("in_stock", "in_stock,preorder", "preorder", "discontinued"),
+        "catalogue.list_products category": (CATEGORIES[0], ",".join(CATEGORIES), CATEGORIES[1]),
         "q": ("sofa", "walnut sofa", "halden alone sofa", "sku77", "nothing"),
         "type": ("offer.changed", "source.blocked", "product.merged"),
         "event": (build_row_id("evt", 7, day, ROWS),),
@@ -192,6 +208,11 @@ def _build_queries(operation: Operation, today: datetime) -> Iterator[dict[str, 
         yield {one: values[one][-1], other: values[other][0]}
 
 
+def _add_required(query: Mapping[str, str]) -> dict[str, str]:
+    """Add the currency that filters by price require."""
+    return {"currency": "usd", **query} if {"min_price", "max_price"} & query.keys() else dict(query)
+
+
 async def _request_pages(harness: ListHarness, operation: Operation, query: Mapping[str, str]) -> None:
     """Request the first page, the next one, and the previous one."""
     path = build_path(
@@ -232,7 +253,7 @@ async def test_a_page_reads_few_rows(
     harness: ListHarness, operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = set()
-    for query in _build_queries(operation, harness.today):
+    for query in map(_add_required, _build_queries(operation, harness.today)):
         with harness.record_statements(monkeypatch):
             await _request_pages(harness, operation, query)
         either_side = operation.id == "matching.list_pairs" and not {"variant", "product"}.isdisjoint(query)
@@ -260,7 +281,13 @@ async def test_a_page_reads_few_rows(
                     most, few, whole = (
                         (2 * SCAN_LIMIT, SCAN_LIMIT, SCAN_LIMIT) if "custom" in mode else (ROWS, ROWS, SCAN_LIMIT)
                     )
-                messages = find_faults(found, most, SORTED if unordered else few, whole)
+                if "_facets " in statement:
+                    # without filters, a page reads its rows; otherwise statements read all products of a filter, or of a catalogue of this size
+                    is_sorted_only = query.keys() == {"sort"}
+                    most, few, whole = (ROUTINE, FEW, FEW) if is_sorted_only else (ROWS, SORTED, ROWS)
+                messages = find_faults(
+                    found, most, (ROWS if "_facets " in statement else SORTED) if unordered else few, whole
+                )
                 assert not messages, (operation.id, query, mode, messages, statement)
     assert seen
 

@@ -12,6 +12,7 @@ from adapters.postgres.stores import _select_lines, render_statement
 from domain.kernel.paging import Filter, PageRequest
 from domain.sources.ports import SourceStore
 from tests.support import builders
+from tests.support.facet_statements import list_facet_statements
 from tests.support.postgres import database, postgres_backend
 
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True), PageRequest(2, None, True))
@@ -66,3 +67,12 @@ async def test_every_combination_is_a_statement(name: str) -> None:
                     sql = build_list_statement(name, (*filters, *words), page_request)
                     assert "--?" not in sql and "{" not in sql
                     await connection.execute(f"EXPLAIN {sql}".encode(), PARAMS)
+
+
+@pytest.mark.asyncio
+async def test_lists_by_facets_are_statements() -> None:
+    async with await psycopg.AsyncConnection.connect(await database()) as connection:
+        for is_own in (False, True):
+            for name, statement, values in list_facet_statements(is_own=is_own):
+                assert "--?" not in statement and "{" not in statement, name
+                await connection.execute(f"EXPLAIN {statement}".encode(), values | {"org": "org_1", "livemode": True})

@@ -106,7 +106,7 @@ async def test_products_are_listed_by_term_and_column(begin_reading: BeginReadin
     """Every product has the category; the scan looks up the time of change of each."""
     products = ROWS // 5
     wanted = [build_row_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
-    filter = ProductFilter(category=CATEGORIES[0], updated_since=YESTERDAY, status="active")
+    filter = ProductFilter(category=[CATEGORIES[0]], updated_since=YESTERDAY, status=["active"])
     async with begin_reading() as tx:
         found, short = await _walk_pages(
             lambda request: tx[CatalogueStore].list_products(filter, request),

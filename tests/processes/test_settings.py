@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.http.client import GuardedClient
-from adapters.scripted_models import ScriptedModels
+from adapters.pydantic_ai.scripted import MODEL_NAME
 from entrypoints.cli.main import main
 from entrypoints.errors import SettingsError
-from entrypoints.factories import create_language_models
+from entrypoints.factories import create_pydantic_models
 from entrypoints.operations.validation import JsonSchemaValidator
 from entrypoints.settings import Settings, read_settings, resolve_file_settings
 
@@ -57,23 +56,17 @@ def read_model_settings(models: str, **more: str) -> Settings:
 def test_no_model_is_used_unless_one_is_set(tmp_path: Path) -> None:
     assert (
         read_model_settings("").models is None
-        and create_language_models(read_model_settings(" "), JsonSchemaValidator(), GuardedClient()) is None
+        and create_pydantic_models(read_model_settings(" "), JsonSchemaValidator()) is None
     )
     for unknown in ("openai:gpt", "scripted:script.json", "https://models.example/"):
         with pytest.raises(SettingsError, match="JOINERY_MODELS must be"):
             read_model_settings(unknown)
     with pytest.raises(SettingsError, match=r"JOINERY_MODELS .*missing\.json"):
-        create_language_models(
-            read_model_settings(f"scripted://{tmp_path}/missing.json"), JsonSchemaValidator(), GuardedClient()
-        )
+        create_pydantic_models(read_model_settings(f"scripted://{tmp_path}/missing.json"), JsonSchemaValidator())
     script = tmp_path / "a script.json"
     script.write_text('{"answers": []}', "utf-8")
-    assert isinstance(
-        create_language_models(
-            read_model_settings("scripted:" + script.as_uri()[5:]), JsonSchemaValidator(), GuardedClient()
-        ),
-        ScriptedModels,
-    )
+    models = create_pydantic_models(read_model_settings("scripted:" + script.as_uri()[5:]), JsonSchemaValidator())
+    assert models is not None and models.is_configured(MODEL_NAME) and not models.is_configured("other")
 
 
 PRICED = {"JOINERY_MODEL": "small-1", "JOINERY_MODEL_PRICES": "small-1=250000/2000000, own/x:7b=0/0"}
@@ -86,13 +79,40 @@ def test_a_model_provider_is_configured(tmp_path: Path) -> None:
         found = settings.provider
         assert found is not None and (found.url, found.model, found.key) == (url, "small-1", KEY)
         assert KEY not in repr(settings)
-        models = create_language_models(settings, JsonSchemaValidator(), GuardedClient())
+        models = create_pydantic_models(settings, JsonSchemaValidator())
         assert models is not None and KEY not in repr(models)
         assert models.is_configured(None) and models.is_configured("own/x:7b") and not models.is_configured("other")
     own = read_model_settings("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider
     assert own is not None and (own.url, own.key) == ("http://localhost:8000/v1", None)
     named = {"JOINERY_MODELS_URL": "http://models:8000", "JOINERY_ALLOW_PRIVATE_HOSTS": "models:8000"}
     assert read_model_settings("openai", **named, **PRICED).provider is not None
+
+
+def test_a_bare_name_has_the_list_price_of_the_provider() -> None:
+    names = {"JOINERY_MODELS_KEY": KEY, "JOINERY_MODEL": "own", "JOINERY_MODEL_PRICES": "own=1/2,gpt-4o, gpt-5.4"}
+    found = read_model_settings("openai", **names).provider
+    assert found is not None and found.prices["own"] == (1, 2) and found.prices["gpt-4o"] == (2_500_000, 10_000_000)
+    assert found.prices["gpt-5.4"] == (5_000_000, 22_500_000), "the price of the longest input"
+    for api, name, url in (
+        ("openai", "gpt-4o-foo", ""),
+        ("openai", "claude-sonnet-4-5", ""),
+        ("anthropic", "gpt-4o", ""),
+        ("openai", "whisper-1", ""),
+        ("openai", "gpt-4o", "https://models.example/v1"),
+    ):
+        unknown = {**names, "JOINERY_MODEL_PRICES": f"own=1/2,{name}", "JOINERY_MODELS_URL": url}
+        with pytest.raises(SettingsError, match=f"JOINERY_MODEL_PRICES names `{name}` without a price"):
+            read_model_settings(api, **unknown)
+
+
+def test_tasks_are_routed_to_models() -> None:
+    settings = read_model_settings(
+        "openai", JOINERY_MODELS_KEY=KEY, JOINERY_MODEL_ROUTES="matching=own/x:7b, assistant = small-1", **PRICED
+    )
+    models = create_pydantic_models(settings, JsonSchemaValidator())
+    assert models is not None
+    names = [models.get_model_name(task, None) for task in ("matching.judge", "mappings.ask", "assistant")]
+    assert names == ["own/x:7b", "small-1", "small-1"]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +124,9 @@ def test_a_model_provider_is_configured(tmp_path: Path) -> None:
         ({"JOINERY_MODEL": "other"}, "JOINERY_MODEL must name"),
         ({"JOINERY_MODEL_PRICES": "small-1=0.25/2"}, "JOINERY_MODEL_PRICES must be"),
         ({"JOINERY_MODEL_PRICES": "small-1=-1/2"}, "JOINERY_MODEL_PRICES must be"),
+        ({"JOINERY_MODEL_ROUTES": "matching=other"}, "JOINERY_MODEL_ROUTES names 'other', which is not in"),
+        ({"JOINERY_MODEL_ROUTES": "matching"}, "JOINERY_MODEL_ROUTES names '', which is not in"),
+        ({"JOINERY_MODEL_ROUTES": "billing=small-1"}, "JOINERY_MODEL_ROUTES must be .* not 'billing'"),
         ({"JOINERY_MODELS_URL": "http://models.example/v1"}, "JOINERY_MODELS_URL must be https"),
         ({"JOINERY_MODELS_URL": "ftp://localhost"}, "JOINERY_MODELS_URL must be an http"),
         ({"JOINERY_MODELS_URL": "https://user:pass@models.example"}, "JOINERY_MODELS_URL must be an http"),

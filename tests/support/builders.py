@@ -8,13 +8,16 @@ from domain.agreements.model import Agreement, AgreementAcceptance, AgreementKin
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
 from domain.exports.model import Export, ExportKind, ExportStatus
+from domain.exports.schedules import ExportTarget, ScheduledExport, TargetKind
 from domain.ingestion.mapping.learned import compute_header_digest
 from domain.ingestion.model import Column, UnmappedColumn, UnmappedReason
+from domain.kernel.clock_schedule import ClockSchedule
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.orgs.model import MeterAllowance, Organisation, Plan
 from domain.probes.model import Probe
+from domain.proposals.model import Proof, Proposal, ProposalKind, Subject
 from domain.publishing.model import PublicationKind, PublicationRun, PublicationStatus
 from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
@@ -139,6 +142,23 @@ def mapping(source: str, *headers: str, **changes: Any) -> SourceMapping:
     return SourceMapping(**fields | changes)
 
 
+def proposal(agent: str, subject: Subject, **changes: Any) -> Proposal:
+    """A waiting note."""
+    fields: dict[str, Any] = {
+        "id": new_id("pro"),
+        "agent": agent,
+        "kind": ProposalKind.TRIAGE_NOTE,
+        "subject": subject,
+        "summary": "The run failed.",
+        "change": {},
+        "proof": Proof(),
+        "expires_at": datetime(2999, 1, 1, tzinfo=UTC),
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    return Proposal(**fields | changes)
+
+
 def upload(source: str, **changes: Any) -> Upload:
     """A pending upload of ten bytes."""
     id = new_id("upl")
@@ -176,6 +196,20 @@ def export(**changes: Any) -> Export:
         "created_at": MOMENT,
     }
     return Export(**fields | changes)
+
+
+def scheduled_export(**changes: Any) -> ScheduledExport:
+    """A scheduled export to a bucket."""
+    fields: dict[str, Any] = {
+        "id": new_id("sxp"),
+        "name": "Daily",
+        "owner": new_id("usr"),
+        "clock": ClockSchedule(7, 30),
+        "target": ExportTarget(TargetKind.BUCKET, bucket="blobs"),
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    return ScheduledExport(**fields | changes)
 
 
 def publication_run(**changes: Any) -> PublicationRun:

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import psycopg
@@ -75,6 +76,18 @@ async def add_image(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "h
     return image
 
 
+FAMILIES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "Walnut": ((), ("walnut",)),
+    "Nussbaum / Schwarz": (("black",), ("walnut",)),
+    "light grey": (("grey",), ()),
+    "Anthrazit": (("grey",), ()),
+    "Crème": (("cream",), ()),
+    "Eiche": ((), ("oak",)),
+    "Sunset": ((), ()),
+}
+"""Colours and finishes of random products, with the families of colours and of finishes to which they belong."""
+
+
 def row_fingerprint(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
     """A fingerprint with the given key."""
     return RowFingerprint(hash(key) % SLOT_COUNT if slot is None else slot, key, fingerprint, product)
@@ -89,15 +102,24 @@ def random_product(dice: random.Random, source: str, catalogue: str, key: str) -
         data["category"] = dice.choice(list(categories.category_by_id()))
     product = builders.product(source, catalogue, key, data=data, status=dice.choice(list(ProductStatus)))
     for number in range(dice.randint(0, 3)):
-        facts = {name: dice.choice(CODES) for name in ("sku", "mpn") if dice.random() < 0.5}
+        facts: dict[str, object] = {name: dice.choice(CODES) for name in ("sku", "mpn") if dice.random() < 0.5}
         if dice.random() < 0.5:
             facts["gtin"] = dice.choice(GTINS)
+        if dice.random() < 0.6:
+            facts[dice.choice(["colour", "finish"])] = dice.choice(list(FAMILIES))
+        if dice.random() < 0.3:
+            facts |= {"materials": ["wood"], "media": [{"url": "https://a.example/1.jpg"}]}
         variant = builders.variant(product, f"{key}/{number}", data=facts)
         for location in LOCATIONS[: dice.randint(0, 2)]:
             availability = dice.choice(list(Availability))
-            builders.offer(
-                variant, location=location, data={"availability": availability, "quantity": dice.randint(0, 9)}
-            )
+            offer: dict[str, object] = {"availability": availability, "quantity": dice.randint(0, 9)}
+            if dice.random() < 0.7:
+                offer |= {
+                    "currency": dice.choice(["eur", "usd"]),
+                    dice.choice(["price", "price", "msrp"]): dice.randint(0, 9),
+                }
+            withdrawn_at = builders.MOMENT if dice.random() < 0.2 else None
+            builders.offer(variant, location=location, data=offer, withdrawn_at=withdrawn_at)
     return product
 
 
@@ -107,11 +129,19 @@ def random_product_filter(dice: random.Random, products: list[Product], moments:
     ids = list(categories.category_by_id())
     possible: dict[str, object] = {
         "updated_since": dice.choice(moments),
-        "status": dice.choice(list(ProductStatus)),
+        "status": dice.sample(list(ProductStatus), dice.choice([1, 1, 2])),
         "brand": dice.choice(["westelm", "west elm", " Fermob ", "LINDGREN MÖBLER", "nobody"]),
-        "category": dice.choice([*categories.path_ids(some.data.get("category")), dice.choice(ids), "ctg_" + "0" * 22]),
-        "availability": dice.choice(list(Availability)),
-        "source": dice.choice([some.source, "src_0000000000000000000000"]),
+        "brands": dice.choices(["westelm", " Fermob ", "LINDGREN MÖBLER", "nobody"], k=dice.choice([1, 2])),
+        "category": dice.sample(
+            [*categories.path_ids(some.data.get("category")), dice.choice(ids), "ctg_" + "0" * 22],
+            dice.choice([1, 1, 2]),
+        ),
+        "availability": dice.sample(list(Availability), dice.choice([1, 1, 3])),
+        "source": dice.sample([some.source, "src_0000000000000000000000"], dice.choice([1, 1, 2])),
+        "colour": dice.sample(["grey", "black", "cream", "red"], dice.choice([1, 2])),
+        "finish": dice.sample(["walnut", "oak", "brass"], dice.choice([1, 2])),
+        "completeness": dice.sample(["low", "medium", "high", "complete"], dice.choice([1, 2])),
+        "currency": dice.choice(["eur", "usd", "chf"]),
         "catalogue": dice.choice([some.catalogue, some.catalogue, "cat_0000000000000000000000"]),
         "q": dice.choice(
             ["oak", "OAK table", "sota", "seater 3", "cafe chair lamp", "ab12c", "LM-1001", "elm", "tab", "ö7"]
@@ -122,6 +152,9 @@ def random_product_filter(dice: random.Random, products: list[Product], moments:
     possible["variant"] = _some_ids(dice, [variant.id for product in products for variant in product.variants])
     possible["offer"] = _some_ids(dice, [o.id for product in products for v in product.variants for o in v.offers])
     chosen = dice.sample(sorted(possible), dice.randint(1, 3))
+    if "currency" in chosen and dice.random() < 0.7:
+        possible |= {"min_price": dice.randint(0, 5), "max_price": dice.randint(4, 9)}
+        chosen += dice.sample(["min_price", "max_price"], dice.choice([1, 2]))
     return ProductFilter(**{name: possible[name] for name in chosen})  # type: ignore[arg-type]
 
 

@@ -18,8 +18,11 @@ from domain.billing.model import (
     PurchaseKind,
     PurchaseStatus,
 )
+from domain.catalogue.corrections import Correction, CorrectionAction, FeedState
 from domain.catalogue.model import Product, Stream
 from domain.changes.model import FeedPosition
+from domain.corrections.model import BatchAction, BatchProblem, CorrectionBatch
+from domain.corrections.ports import CorrectionBatchStore, CorrectionStore
 from domain.credits.model import EntryKind
 from domain.credits.usecases.ledger import CreditLedger
 from domain.events.model import Event
@@ -33,6 +36,16 @@ from domain.mail.model import Attachment, Authentication, InboundMessage, Messag
 from domain.mappings.model import SourceMapping
 from domain.mappings.ports import MappingStore
 from domain.matching.model import MatchPair, Merge, PairEvidence
+from domain.notifications.findings import COMPARED_PRICES
+from domain.notifications.model import (
+    MAX_ITEMS,
+    Notification,
+    NotificationKind,
+    NotificationRule,
+    NotificationStatus,
+    StopReason,
+)
+from domain.notifications.ports import NotificationRuleStore
 from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Invitation, Member, Organisation
@@ -92,6 +105,7 @@ class LargeOrganisation:
     probe: Probe
     endpoints: list[Endpoint]
     deliveries: list[str]
+    notification: Notification
     event: Event
     pairs: list[MatchPair]
     merges: list[Merge]
@@ -101,6 +115,7 @@ class LargeOrganisation:
     apps: list[str] = field(default_factory=list)
     audited: list[str] = field(default_factory=list)
     purchases: list[str] = field(default_factory=list)
+    batches: list[str] = field(default_factory=list)
 
 
 async def create_large_organisation(
@@ -130,14 +145,16 @@ async def create_large_organisation(
     members = await _members(parts, tenant, now)
     owner = next(user for user, role in members if role == "owner")
     endpoints, deliveries = await _endpoints(parts, tenant, now)
+    notification = await _notifications(parts, tenant, owner.id, sources, now)
     event = await _events(parts, tenant, product)
     requests = [_request(tenant, number, now) for number in range(500)]
     await parts[RequestLogSink].write(requests)
     keys, apps, audited = await _access(parts, tenant, organisation, owner)
     purchases = await _billing(parts, tenant, now)
+    batches = await _corrections(parts, tenant, product, owner, now)
     return LargeOrganisation(
-        tenant, owner, product, sources, mappings, runs, probe, endpoints, deliveries, event, pairs, merges,
-        [one.id for one in requests], [user.id for user, _ in members], keys, apps, audited, purchases,
+        tenant, owner, product, sources, mappings, runs, probe, endpoints, deliveries, notification, event, pairs, merges,
+        [one.id for one in requests], [user.id for user, _ in members], keys, apps, audited, purchases, batches,
     )  # fmt: skip
 
 
@@ -183,7 +200,7 @@ def _product(sources: Sequence[str], catalogue: str, now: datetime) -> Product:
     data = {
         "title": "Oak dining table, made to measure", "brand": "Lindgren", "description": PROSE * 40, "tags": [f"tag {n}" for n in range(60)],
         "category_path": ["Furniture", "Tables", "Dining tables"], "attributes": {f"attribute {n}": PROSE[:80] for n in range(80)},
-        "media": [{"url": f"https://cdn.example/{n}.jpg", "role": "hero" if n == 0 else "detail", "alt": PROSE[:60]} for n in range(60)],
+        "media": [{"id": f"img_{n:022}", "url": f"https://cdn.example/{n}.jpg", "role": "hero" if n == 0 else "detail", "alt": PROSE[:60]} for n in range(60)],
     }  # fmt: skip
     product = builders.product(sources[0], catalogue, "large", data=data)
     for number in range(VARIANTS):
@@ -303,6 +320,35 @@ async def _pairs(
     return pairs, merges
 
 
+async def _corrections(parts: Dependencies, tenant: Tenant, product: Product, owner: User, now: datetime) -> list[str]:
+    """Store corrections of the product, its first variant and many offers, and a bulk correction with problems."""
+    objects = [
+        *((product.id, name, PROSE * 4) for name in ("title", "brand", "description")),
+        (product.variants[0].id, "colour", PROSE * 4),
+        *((offer.id, "price", {"amount": 49900, "currency": "eur"}) for offer in product.variants[0].offers),
+    ]
+    corrections = [
+        Correction(
+            id=new_id("cor"), source=new_id("src"), product=product.id, object=object, field=name, value=value,
+            action=CorrectionAction.OVERRIDE, stated_value=value, feed_value=value, feed_state=FeedState.CHANGED,
+            made_by=owner.id, made_at=now, created_at=now, updated_at=now,
+        )
+        for object, name, value in objects
+    ]  # fmt: skip
+    problems = tuple(BatchProblem(offer.id, PROSE) for offer in product.variants[0].offers[:200])
+    batches = [
+        CorrectionBatch(
+            id=new_id("cob"), level="offer", field="price", action=BatchAction.ADJUST, value=None,
+            products=tuple(new_id("prod") for _ in range(5_000)), problems=problems, made_by=owner.id, created_at=now, updated_at=now,
+        )
+        for _ in range(6)
+    ]  # fmt: skip
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
+        await tx[CorrectionStore].add_all(corrections)
+        await tx[CorrectionBatchStore].add_all(batches)
+    return [batch.id for batch in batches]
+
+
 async def _members(parts: Dependencies, tenant: Tenant, now: datetime) -> list[tuple[User, str]]:
     roles, found = ("owner", "admin", "editor", "developer", "viewer"), []
     for number in range(50):
@@ -338,6 +384,39 @@ async def _endpoints(parts: Dependencies, tenant: Tenant, now: datetime) -> tupl
         for delivery in deliveries:
             await tx[WebhookStore].add_delivery(delivery)
     return made, [delivery.id for delivery in deliveries]
+
+
+async def _notifications(
+    parts: Dependencies, tenant: Tenant, person: str, sources: list[str], now: datetime
+) -> Notification:
+    rules = [
+        NotificationRule(
+            id=new_id("ntr"), person=person, name=PROSE[:100], kind=NotificationKind.PRICE_CHANGE, sources=tuple(sources[:100]),
+            brands=(PROSE[:100],) * 100, checked_at=now, created_at=now, updated_at=now, stopped_for=StopReason.FAILING,
+        )
+        for _ in range(20)
+    ]  # fmt: skip
+    amount = {"amount": 12900, "currency": "usd"}
+    prices = [{"name": name, "old": amount, "new": amount, "percent": "1.0"} for name in COMPARED_PRICES]
+    item = {
+        "subject": "ofr_1",
+        "product": "prod_1",
+        "title": PROSE,
+        "brand": PROSE,
+        "source_name": PROSE,
+        "prices": prices,
+    }
+    made = [
+        Notification(
+            id=new_id("ntf"), rule=rules[0].id, kind=rules[0].kind, status=NotificationStatus.FAILED, total=90_000,
+            items=(item,) * MAX_ITEMS, failure=PROSE[:200], created_at=now,
+        )
+        for _ in range(50)
+    ]  # fmt: skip
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
+        await tx[NotificationRuleStore].add_all(rules)
+        await tx.store(Notification).add_all(made)
+    return made[0]
 
 
 async def _events(parts: Dependencies, tenant: Tenant, product: Product) -> Event:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from domain.catalogue.categories import path_ids
-from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, Variant
+from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, ProductSort, Variant
 from domain.catalogue.search_terms import (
     list_availabilities,
     normalise_brand,
@@ -13,10 +13,13 @@ from domain.catalogue.search_terms import (
     normalise_gtin,
     normalise_gtins,
     product_words,
+    split_into_words,
     split_query,
 )
 from domain.kernel.paging import Filter
+from domain.publishing.completeness import compute_score, list_missing_of_product
 from domain.request_logs.model import RequestLog, RequestLogFilter
+from tests.support.catalogues import FAMILIES
 
 
 def matches_query(q: str, held: set[str], codes: Iterable[str]) -> bool:
@@ -36,12 +39,17 @@ def matches(product: Product, filter: ProductFilter) -> bool:
     variants = product.variants
     given = [
         filter.updated_since is None or product.updated_at >= filter.updated_since,
-        filter.status in (None, product.status),
+        filter.status is None or product.status in filter.status,
         filter.catalogue in (None, product.catalogue),
+        filter.brands is None or any(_is_brand(product.data.get("brand"), brand) for brand in filter.brands),
         filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
-        filter.category is None or filter.category in path_ids(product.data.get("category")),
-        filter.availability is None or filter.availability in list_availabilities(product),
-        filter.source in (None, product.source),
+        filter.category is None or not {*filter.category}.isdisjoint(path_ids(product.data.get("category"))),
+        filter.availability is None or not list_availabilities(product).isdisjoint(filter.availability),
+        filter.source is None or product.source in filter.source,
+        filter.colour is None or not list_families(product, 0).isdisjoint(filter.colour),
+        filter.finish is None or not list_families(product, 1).isdisjoint(filter.finish),
+        filter.completeness is None or find_completeness_band(product) in filter.completeness,
+        filter.currency is None or _is_priced(product, filter),
         filter.q is None or _found(product, filter.q),
         filter.id is None or product.id in filter.id,
         filter.variant is None or any(variant.id in filter.variant for variant in variants),
@@ -49,6 +57,56 @@ def matches(product: Product, filter: ProductFilter) -> bool:
         _is_identified(filter, product.key, variants),
     ]
     return all(given)
+
+
+def list_families(product: Product, kind: int) -> set[str]:
+    """Return the families of the colours (0) or finishes (1) of a random product."""
+    texts = [
+        variant.data[name] for variant in product.variants for name in ("colour", "finish") if name in variant.data
+    ]
+    return {family for text in texts for family in FAMILIES[text][kind]}
+
+
+def find_completeness_band(product: Product) -> str:
+    """Return the band of a product's completeness, from the rules of published catalogues."""
+    variants = [
+        {"data": variant.data, "offers": [offer.data for offer in variant.offers]} for variant in product.variants
+    ]
+    score = compute_score(list_missing_of_product({"data": product.data, "variants": variants}))
+    return "complete" if score == 100 else "high" if score >= 80 else "medium" if score >= 50 else "low"
+
+
+def find_lowest_price(product: Product) -> tuple[str, int] | None:
+    """Return the lowest selling price of the current offers in their most frequent currency; None without a price."""
+    current = [offer.data for offer in _offers(product) if offer.withdrawn_at is None]
+    prices = [(data["currency"], data["price"]) for data in current if "price" in data]
+    currencies = sorted(currency for currency, _ in prices)
+    return min(price for price in prices if price[0] == max(currencies, key=currencies.count)) if prices else None
+
+
+def _is_priced(product: Product, filter: ProductFilter) -> bool:
+    price = find_lowest_price(product)
+    return (
+        price is not None
+        and price[0] == filter.currency
+        and (filter.min_price is None or price[1] >= filter.min_price)
+        and (filter.max_price is None or price[1] <= filter.max_price)
+    )
+
+
+def sort_products(products: Iterable[Product], sort: ProductSort) -> list[Product]:
+    """Return products in the order of a list."""
+    newest = sorted(products, key=lambda product: product.id, reverse=True)
+    if sort == ProductSort.UPDATED:
+        return sorted(newest, key=lambda product: product.updated_at, reverse=True)
+    if sort == ProductSort.TITLE:
+        return sorted(newest, key=lambda product: (" ".join(split_into_words(product.data["title"])), product.id))
+    if sort == ProductSort.NEWEST:
+        return newest
+    priced = [(*price, product.id) for product in newest if (price := find_lowest_price(product))]
+    ids = [id for *_, id in sorted(priced, reverse=sort == ProductSort.PRICE_HIGH)]
+    product_by_id = {product.id: product for product in newest}
+    return [product_by_id.pop(id) for id in ids] + list(product_by_id.values())
 
 
 def _is_identified(filter: ProductFilter | OfferFilter, key_of_product: str, variants: Sequence[Variant]) -> bool:
@@ -78,6 +136,8 @@ def _offers(product: Product) -> Iterable[Offer]:
 
 def _found(product: Product, q: str) -> bool:
     held = product_words(product.data.get("title"), product.data.get("brand"))
+    finishes = [variant.data.get(name, "") for variant in product.variants for name in ("colour", "finish")]
+    held |= {word for text in finishes for word in split_into_words(text)}
     codes = {made for variant in product.variants for made in variant_codes(variant.data)}
     return matches_query(q, held, codes)
 

@@ -75,7 +75,7 @@ class FollowerHarness:
     async def read_copies(self) -> dict[str, dict[str, Any]]:
         """Return the documents of the copied products by the ID of the original."""
         async with self.backend.uow.begin_reading(self.tenant) as tx:
-            page = await tx[CatalogueStore].list_products(ProductFilter(source=self.source.id), PageRequest(100))
+            page = await tx[CatalogueStore].list_products(ProductFilter(source=[self.source.id]), PageRequest(100))
         documents = [json.loads(document.body) for document in page.items]
         return {document["external_id"]: document for document in documents}
 

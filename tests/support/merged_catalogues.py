@@ -80,6 +80,11 @@ class MergedCatalogue:
             heard(tx.recorded.events)
             return require_found(await tx[MergeStore].get(str(merged.merge)))
 
+    async def group_products(self, one: Product, other: Product) -> str:
+        """Show two products as one; return the ID of the product that is shown."""
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            return await MERGING.group_products(tx, [one.id, other.id], DecidedBy.PERSON, "They are variants.")
+
     async def undo_merge(self, merge: Merge, heard: Hear = lambda _: None) -> Merge:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             undone = await MERGING.undo_merge(tx, merge.id)

@@ -1,17 +1,27 @@
-"""HTTP clients for providers of language models in tests."""
+"""Language models on the imitated providers of tests/support/providers.py."""
 
-from adapters.http.client import GuardedClient, HttpBounds
-from adapters.http.outbound import HttpOutbound
+from collections.abc import Mapping
 
-HOSTS = frozenset({"127.0.0.1"})
+from adapters.pydantic_ai.generation import PydanticModels
+from adapters.pydantic_ai.pricing import TokenPrice
+from adapters.pydantic_ai.providers import ModelServer, ProviderLimits
+from entrypoints.operations.validation import JsonSchemaValidator
+from tests.support.providers import KEY, Provider
+
+PRICES = {"small-1": TokenPrice(250_000, 2_000_000)}
 
 
-def model_client() -> GuardedClient:
-    """Return a client that may connect to this machine."""
-    return GuardedClient(allowed_hosts=HOSTS, version="1", allows_any_port=True)
-
-
-def outbound(client: GuardedClient, seconds: float, size: int = 1 << 20) -> HttpOutbound:
-    """Return an outbound adapter with limits of time and size."""
-    bounds = HttpBounds(seconds, 1.0, seconds, seconds, size, size, 0)
-    return HttpOutbound(client, HOSTS, bounds)
+def create_models(
+    provider: Provider,
+    seconds: float = 10.0,
+    *,
+    body_bytes: int = 64 * 1024,
+    prices: Mapping[str, TokenPrice] = PRICES,
+    key: str | None = KEY,
+    url: str | None = None,
+    routes: Mapping[str, str] | None = None,
+) -> PydanticModels:
+    """Return the models of a provider, by default `small-1`, with limits of time and size."""
+    limits = ProviderLimits(seconds, seconds, 1.0, body_bytes, 16 * body_bytes)
+    server = ModelServer(provider.api, url or provider.url, key, "Joinery/1", limits)
+    return PydanticModels(server, JsonSchemaValidator(), "small-1", prices, routes or {})

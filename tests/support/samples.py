@@ -1,6 +1,6 @@
 """Rows of any dataclass, generated from its types for generic suites."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -29,6 +29,8 @@ def _value(kind: Any, name: str, number: int) -> Any:
         return None if absent else _value(kinds[number // 2 % len(kinds)], name, number)
     if origin in (tuple, frozenset):
         return origin(_value(inner[0], f"{name}{place}", number) for place in range(2))
+    if origin is Sequence:
+        return [_value(inner[0], f"{name}{place}", number) for place in range(2)]
     if origin is not None and issubclass(origin, Mapping):
         return {"a b": _value(inner[1], name, number), "ö": _value(inner[1], name, number + 2)}
     return _plain_value(kind, name, number)

@@ -1,5 +1,6 @@
 """Application on PostgreSQL as the API process serves it, and organisations with one resource of each type."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,8 @@ from typing import Any
 
 from domain.access.model import ApiKey
 from domain.access.usecases import AccessService, KeyRequest
+from domain.agents.model import AgentKind, create_agent
+from domain.agents.usecases.changes import compute_mapping_fingerprint
 from domain.agreements.ports import AgreementRegistry
 from domain.billing.model import CreditPurchase, PurchaseKind
 from domain.billing.ports import Payments
@@ -17,6 +20,7 @@ from domain.brand.model import ClaimRequest, EvidenceInput, EvidenceKind
 from domain.brand.usecases.claims import ClaimService
 from domain.brand.usecases.profiles import ProfileService
 from domain.catalogue import categories
+from domain.catalogue.model import Stream
 from domain.changes.model import FeedPosition
 from domain.exports.model import ExportStatus
 from domain.exports.ports import ExportStore
@@ -31,6 +35,8 @@ from domain.orgs.ports import OrgRegistry, OrgStore
 from domain.people.ports import People
 from domain.people.usecases.sessions import SessionService
 from domain.probes.model import Probe
+from domain.proposals.model import ProposalKind, Subject
+from domain.proposals.ports import ProposalStore
 from domain.publishing.ports import PublicationStore
 from domain.request_logs.ports import RequestLogSink
 from domain.runs.ports import RunStore
@@ -65,6 +71,7 @@ SIGNAL = {
 }
 AGREEMENT = builders.agreement()
 BODIES: dict[str, Any] = {
+    "agents.update": {"autonomy": "off"},
     "demand.create": {"signals": [SIGNAL]},
     "agreements.accept": {
         "version": AGREEMENT.version,
@@ -163,7 +170,7 @@ class ServedApplication:
         )
         run = builders.run(source.id, status="succeeded", finished_at=builders.MOMENT)
         upload = builders.upload(source.id)
-        mapping = builders.mapping(source.id)
+        mapping = builders.mapping(source.id, stream=Stream.CATALOGUE)
         product = builders.product(source.id, source.catalogue, "P1")
         offer = builders.offer(builders.variant(product, "P1-1"))
         log, probe, export = (
@@ -172,6 +179,16 @@ class ServedApplication:
             builders.export(status=ExportStatus.EXPIRED),
         )
         publication = builders.publication_run()
+        agent = create_agent(tenant, AgentKind.MAPPING).id
+        proposal = builders.proposal(
+            agent,
+            Subject("mapping", mapping.id),
+            kind=ProposalKind.MAPPING,
+            source=source.id,
+            operation="mappings.confirm",
+            change={"columns": [{"position": 1, "field": "cost"}]},
+            fingerprint=compute_mapping_fingerprint(source, mapping),
+        )
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
         async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
@@ -180,6 +197,7 @@ class ServedApplication:
             await tx[MappingStore].add(mapping)
             await tx.store(Upload).add(upload)
             await tx.store(Probe).add(probe)
+            await tx[ProposalStore].add(proposal)
             await tx[ExportStore].add(export)
             await tx[PublicationStore].add(publication)
             await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
@@ -204,6 +222,7 @@ class ServedApplication:
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "exp": export.id, "mpr": pair.id, "mrg": merge.id, "aud": entry,
             "vnd": profile.id, "vcl": claim.id, "pub": publication.id, "crp": purchase.id,
+            "agt": agent, "pro": proposal.id,
         }  # fmt: skip
         await self._create_others(made)
         return made
@@ -226,11 +245,12 @@ class ServedApplication:
                 operation.method == "POST"
                 and not operation.ids
                 and operation.status == 201
-                and operation.caller_kind == "any"
+                and operation.caller_kind in ("any", "person")
+                and operation.area != "agreements"
             ):
                 prefix = _id_pattern(operation).lstrip("^").split("_")[0]
                 if prefix not in made.ids:
-                    answer = await call_operation(made.client, operation, {})
+                    answer = await call_operation(made.choose_client(operation), operation, {})
                     assert answer.status == 201, (operation.id, answer.body)
                     made.ids[prefix] = answer.json()["id"]
 
@@ -244,12 +264,15 @@ async def serve_application(
     folder: Path, prepare: Callable[[Dependencies], None] = lambda _: None, **env: str
 ) -> AsyncIterator[ServedApplication]:
     """Serve the application as `joinery api` does, without the network; `prepare` may override dependencies."""
+    script = folder / "models.json"
+    script.write_text(json.dumps({"answers": [{"task": "assistant", "text": "Hello."}]}))
     settings = read_settings(
         {
             "JOINERY_DATABASE_URL": await database(),
             "JOINERY_SECRET": "a secret of at least thirty-two characters",
             "JOINERY_OBJECTS_URL": (folder / "objects").as_uri(),
             "JOINERY_MAIL_DOMAIN": "in.joinery.example",
+            "JOINERY_MODELS": f"scripted://{script}",
             **env,
         }
     )

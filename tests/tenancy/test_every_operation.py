@@ -75,6 +75,8 @@ async def test_dry_runs_have_no_effect_and_explain(application: ServedApplicatio
 async def test_every_change_of_a_resource_is_audited(application: ServedApplication) -> None:
     unaudited = set()
     for operation in WRITES:
+        if operation.is_stream:
+            continue  # a turn changes no resource; the changes that it makes are audited as their own operations
         mine = await create_tenancy(application)
         before = await _read_rows(mine)
         answer = await call_operation(mine.choose_client(operation), operation, mine.ids)
@@ -85,7 +87,9 @@ async def test_every_change_of_a_resource_is_audited(application: ServedApplicat
     assert unaudited == set()
 
 
-@pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_idempotency_key], ids=lambda row: row.id)
+@pytest.mark.parametrize(
+    "operation", [row for row in WRITES if row.requires_idempotency_key and not row.is_stream], ids=lambda row: row.id
+)
 async def test_a_repeated_key_repeats_the_response_without_effect(
     application: ServedApplication, operation: Operation
 ) -> None:

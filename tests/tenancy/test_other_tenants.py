@@ -49,12 +49,15 @@ async def test_ids_of_another_tenant_are_treated_as_unknown(application: ServedA
         if operation.id in SHARED:
             continue
         for mine in tenancies:
-            expected = strip_response(await call_operation(mine.client, operation, create_unknown_ids()))
+            expected = strip_response(
+                await call_operation(mine.choose_client(operation), operation, create_unknown_ids())
+            )
             assert expected[0] == 404, operation.id
             for theirs in tenancies:
                 if (
                     theirs is not mine
-                    and strip_response(await call_operation(mine.client, operation, theirs.ids)) != expected
+                    and strip_response(await call_operation(mine.choose_client(operation), operation, theirs.ids))
+                    != expected
                 ):
                     unlike.append((operation.id, mine.tenant, theirs.tenant))
     assert unlike == []
@@ -64,9 +67,11 @@ async def test_shared_resources_of_the_mode_are_found(application: ServedApplica
     mine, sandbox, theirs, _ = await create_tenancies(application)
     for operation in WITH_IDS:
         if operation.id in SHARED:
-            assert (await call_operation(mine.client, operation, theirs.ids)).status == 200
-            unknown = await call_operation(mine.client, operation, create_unknown_ids())
-            assert strip_response(await call_operation(mine.client, operation, sandbox.ids)) == strip_response(unknown)
+            assert (await call_operation(mine.choose_client(operation), operation, theirs.ids)).status == 200
+            unknown = await call_operation(mine.choose_client(operation), operation, create_unknown_ids())
+            assert strip_response(
+                await call_operation(mine.choose_client(operation), operation, sandbox.ids)
+            ) == strip_response(unknown)
 
 
 async def test_own_ids_are_found(application: ServedApplication) -> None:
@@ -74,7 +79,7 @@ async def test_own_ids_are_found(application: ServedApplication) -> None:
     mine = (await create_tenancies(application))[0]
     for operation in WITH_IDS:
         answer = await call_operation(
-            mine.client, operation, mine.ids, service_dry_run="true" if operation.is_write else ""
+            mine.choose_client(operation), operation, mine.ids, service_dry_run="true" if operation.is_write else ""
         )
         assert answer.status != 404, (operation.id, answer.body)
 
@@ -86,11 +91,15 @@ async def test_dry_runs_reveal_no_more(application: ServedApplication, mode: str
     for operation in WITH_IDS:
         if operation.is_write:
             expected = strip_response(
-                await call_operation(mine.client, operation, create_unknown_ids(), service_dry_run=mode)
+                await call_operation(
+                    mine.choose_client(operation), operation, create_unknown_ids(), service_dry_run=mode
+                )
             )
             for theirs in tenancies[1:]:
                 assert (
-                    strip_response(await call_operation(mine.client, operation, theirs.ids, service_dry_run=mode))
+                    strip_response(
+                        await call_operation(mine.choose_client(operation), operation, theirs.ids, service_dry_run=mode)
+                    )
                     == expected
                 )
 
@@ -101,9 +110,12 @@ async def test_malformed_ids_and_ids_of_another_kind_reveal_nothing_about_rows(a
     for operation in WITH_IDS:
         for wrong in ("org_" + "1" * 22, "nonsense", "src_short", "SRC_" + "1" * 22, "%00", "..", "a" * 500):
             ids = dict.fromkeys(operation.ids.values(), wrong)
-            expected = strip_response(await call_operation(theirs.client, operation, ids))
+            expected = strip_response(await call_operation(theirs.choose_client(operation), operation, ids))
             assert expected[0] == 404
-            assert strip_response(await call_operation(mine.client, operation, ids)) == expected, (operation.id, wrong)
+            assert strip_response(await call_operation(mine.choose_client(operation), operation, ids)) == expected, (
+                operation.id,
+                wrong,
+            )
 
 
 async def test_ids_of_another_kind_are_treated_alike_if_they_exist(application: ServedApplication) -> None:
@@ -115,9 +127,9 @@ async def test_ids_of_another_kind_are_treated_alike_if_they_exist(application: 
             there, nowhere = (
                 dict.fromkeys(operation.ids.values(), ids[prefix]) for ids in (mine.ids, create_unknown_ids())
             )
-            assert strip_response(await call_operation(mine.client, operation, there)) == strip_response(
-                await call_operation(mine.client, operation, nowhere)
-            )
+            assert strip_response(
+                await call_operation(mine.choose_client(operation), operation, there)
+            ) == strip_response(await call_operation(mine.choose_client(operation), operation, nowhere))
 
 
 async def test_filters_by_ids_of_another_tenant_return_nothing(application: ServedApplication) -> None:
@@ -146,7 +158,9 @@ async def test_no_list_contains_resources_of_another_tenant(application: ServedA
         if operation.method != "GET" or operation.id in SHARED:
             continue
         for mine in tenancies:
-            answer = await call_operation(mine.client, operation, mine.ids, "?limit=100" if operation.paging else "")
+            answer = await call_operation(
+                mine.choose_client(operation), operation, mine.ids, "?limit=100" if operation.paging else ""
+            )
             assert answer.status == 200, (operation.id, answer.body)
             assert not [
                 (operation.id, id_)
@@ -163,7 +177,7 @@ async def test_refused_writes_have_no_effect(application: ServedApplication) -> 
     before = await _read_rows(theirs)
     for operation in WITH_IDS:
         if operation.is_write:
-            await call_operation(mine.client, operation, theirs.ids)
+            await call_operation(mine.choose_client(operation), operation, theirs.ids)
     await asyncio.sleep(0.05)
     assert await _read_rows(theirs) == before
 
@@ -175,7 +189,7 @@ async def _read_rows(tenancy: Tenancy) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     async with await psycopg.AsyncConnection.connect(await database()) as owner:
         for table in await list_tenant_tables(owner):
-            if table.has_mode and not table.is_partition:
+            if table.has_mode and not table.is_partition and table.name != "request_logs":  # written with a delay
                 cursor = await owner.execute(
                     f"SELECT t::text FROM {table.name} t WHERE org = %s AND livemode = %s ORDER BY 1".encode(),
                     (tenancy.tenant.org, tenancy.tenant.livemode),

@@ -28,7 +28,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {sort_limit}
 
 -- variants_with_mpn --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {sort_limit}
+SELECT f.id, f.product, f.data, f.home_data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, v.data, v.home_data FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {sort_limit}
 
 -- variants_with_gtin --
 SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {sort_limit}
@@ -87,7 +87,7 @@ SELECT id, status, brand_key, updated_at FROM {products} WHERE org = %(org)s AND
     AND id = ANY (ARRAY(SELECT v.product FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))))) --? by_variant
     AND id = ANY (ARRAY(SELECT o.product FROM {offers} o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))))) --? by_offer
     AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_sku}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'sku' = m.exact)) --? by_sku
-    AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
+    AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact OR convert_from(m.home_data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
     AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_gtin}) m)) --? by_gtin
     AND id = ANY (ARRAY(SELECT m.product FROM ({products_with_external_id}) m)) --? by_external_id
     AND brand_key = %(brand)s --? by_brand
@@ -159,6 +159,7 @@ FROM ( --? some
             SELECT v.product FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = %(code)s --? q
             UNION ALL --? q
             SELECT v.product FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = %(code)s --? q
+            UNION ALL SELECT v.product FROM {variants} v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = %(gtin_code)s --? q gtin_code
         )) --? q
         AND p.updated_at >= %(updated_since)s --? q given_updated_since
         AND p.status = %(status)s --? q given_status
@@ -203,33 +204,6 @@ ORDER BY id ASC OFFSET {lookup_scan_limit} - 1 LIMIT 1 --? by_term backwards
 ORDER BY id DESC OFFSET {scan_limit} - 1 LIMIT 1 --? by_column forwards
 ORDER BY id ASC OFFSET {scan_limit} - 1 LIMIT 1 --? by_column backwards
 
--- count_filter_values --
--- Number of the products by brand, status and term that a list can be filtered by, which excludes words and paths.
-SELECT 'status' AS kind, p.status AS value, count(*) AS count
-FROM {products} p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-GROUP BY p.status
-UNION ALL
-SELECT 'brand', p.brand_key, count(*)
-FROM {products} p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-    AND p.brand_key IS NOT NULL
-GROUP BY p.brand_key
-UNION ALL
-SELECT 'term', t.term, count(*)
-FROM {product_terms} t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-    AND (t.term < 'd' OR t.term >= 's:' AND t.term < 's;')
-GROUP BY t.term
-
--- list_brand_spellings --
--- Spelling of each brand in the newest of the given products.
-SELECT newest.brand_key, convert_from(p.data, 'UTF8')::json ->> 'brand'
-FROM (
-    SELECT b.brand_key, max(b.id) AS id FROM {products} b WHERE b.org = %(org)s AND b.livemode = %(livemode)s
-        AND b.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-        AND b.brand_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
-    GROUP BY b.brand_key
-) newest
-JOIN {products} p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = newest.id
-
 -- find_next_word --
 -- The first term in a range, by one index access, even if its neighbours have very many products.
 SELECT term FROM {product_terms} WHERE org = %(org)s AND livemode = %(livemode)s AND term > %(low)s AND term < %(high)s
@@ -260,7 +234,7 @@ UNION ALL SELECT 'updated_since', (SELECT count(*) * {count_limit} / {max_sorted
 SELECT * FROM {offers} WHERE org = %(org)s AND livemode = %(livemode)s
     AND id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? by_id
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_sku}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'sku' = m.exact)) --? by_sku
-    AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
+    AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact OR convert_from(m.home_data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_gtin}) m)) --? by_gtin
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_external_id}) m)) --? by_external_id
     AND variant = (SELECT coalesce(m.merged_into, m.id) FROM {variants} m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = %(variant)s) --? by_variant

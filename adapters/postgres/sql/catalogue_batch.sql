@@ -16,7 +16,10 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_offers (id text COLLATE "C", variant te
     quantity bigint, incoming bytea, availability text, lead_time_days integer, version integer, stated smallint,
     observed_at timestamptz, withdrawn_at timestamptz) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_documents (product text COLLATE "C", body bytea, etag text) ON COMMIT DELETE ROWS;
-CREATE TEMPORARY TABLE IF NOT EXISTS new_terms (product text COLLATE "C", term text COLLATE "C") ON COMMIT DELETE ROWS
+CREATE TEMPORARY TABLE IF NOT EXISTS new_terms (product text COLLATE "C", term text COLLATE "C") ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS new_facets (product text COLLATE "C", catalogue text, status text, brand_key text COLLATE "C",
+    category text, sources text[], title_key text COLLATE "C", currency text COLLATE "C", price bigint, availabilities smallint,
+    completeness smallint, is_priced boolean, colours integer, finishes integer) ON COMMIT DELETE ROWS
 
 -- copy_fingerprints --
 COPY new_fingerprints (slot, key, fingerprint, product, problems) FROM STDIN (FORMAT binary)
@@ -37,6 +40,10 @@ COPY new_documents (product, body, etag) FROM STDIN (FORMAT binary)
 
 -- copy_terms --
 COPY new_terms (product, term) FROM STDIN (FORMAT binary)
+
+-- copy_facets --
+COPY new_facets (product, catalogue, status, brand_key, category, sources, title_key, currency, price, availabilities, completeness, is_priced,
+    colours, finishes) FROM STDIN (FORMAT binary)
 
 -- compare_fingerprints --
 SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL, m.problems FROM new_fingerprints n
@@ -119,7 +126,7 @@ INSERT INTO offers (org, livemode, id, variant, product, source, location, curre
 SELECT %(org)s, %(livemode)s, id, variant, product, %(source)s, location, currency, cost, msrp, map, price, compare_at,
     quantity, incoming, availability, lead_time_days, version, stated, observed_at, %(now)s, withdrawn_at FROM new_offers
 ON CONFLICT (org, livemode, id) DO UPDATE SET variant = excluded.variant, product = excluded.product,
-    home_variant = NULL, home_product = NULL, currency = excluded.currency,
+    home_variant = NULL, home_product = NULL, home_data = NULL, currency = excluded.currency,
     cost = excluded.cost, msrp = excluded.msrp, map = excluded.map, price = excluded.price,
     compare_at = excluded.compare_at, quantity = excluded.quantity, incoming = excluded.incoming,
     availability = excluded.availability, lead_time_days = excluded.lead_time_days, version = excluded.version,
@@ -130,6 +137,30 @@ ON CONFLICT (org, livemode, id) DO UPDATE SET variant = excluded.variant, produc
 INSERT INTO product_documents (org, livemode, product, view, body, etag)
 SELECT %(org)s, %(livemode)s, product, 'own', body, etag FROM new_documents
 ON CONFLICT (org, livemode, view, product) DO UPDATE SET body = excluded.body, etag = excluded.etag
+
+-- save_facets --
+-- Unchanged rows are not written again.
+INSERT INTO product_facets AS f (org, livemode, product, catalogue, status, brand_key, category, sources, title_key, currency, price, availabilities,
+    completeness, is_priced, colours, finishes)
+SELECT %(org)s, %(livemode)s, product, catalogue, status, brand_key, category, sources, title_key, currency, price,
+    availabilities, completeness, is_priced, colours, finishes FROM new_facets
+ON CONFLICT (org, livemode, product) DO UPDATE SET status = excluded.status, brand_key = excluded.brand_key, category = excluded.category,
+    sources = excluded.sources, title_key = excluded.title_key, currency = excluded.currency, price = excluded.price,
+    availabilities = excluded.availabilities, completeness = excluded.completeness, is_priced = excluded.is_priced, colours = excluded.colours,
+    finishes = excluded.finishes
+WHERE (f.status, f.brand_key, f.category, f.sources, f.title_key, f.currency, f.price, f.availabilities, f.completeness, f.is_priced, f.colours, f.finishes)
+    IS DISTINCT FROM (excluded.status, excluded.brand_key, excluded.category, excluded.sources, excluded.title_key, excluded.currency, excluded.price,
+        excluded.availabilities, excluded.completeness, excluded.is_priced, excluded.colours, excluded.finishes)
+
+-- update_offer_facets --
+UPDATE product_facets f SET currency = n.currency, price = n.price, availabilities = n.availabilities, is_priced = n.is_priced
+FROM jsonb_to_recordset(%(rows)s) AS n (product text, currency text, price bigint, availabilities smallint, is_priced boolean)
+WHERE f.org = %(org)s AND f.livemode = %(livemode)s AND f.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND f.product = n.product
+    AND (f.currency, f.price, f.availabilities, f.is_priced) IS DISTINCT FROM (n.currency, n.price, n.availabilities, n.is_priced)
+
+-- delete_facets --
+DELETE FROM product_facets
+WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 
 -- delete_outdated_terms --
 DELETE FROM product_terms t
@@ -185,7 +216,7 @@ SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, s
 
 -- list_offers_of_products --
 SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
-    compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM (
+    compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at, home_data FROM (
     SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
         AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     UNION ALL
@@ -204,7 +235,8 @@ SELECT id FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND merg
 
 -- list_offers_of_variant --
 SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
-    compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
+    compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at, home_data
+FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND (variant = %(id)s AND home_variant IS NULL OR home_variant = %(id)s) ORDER BY id
 
 -- count_stated_offers --

@@ -101,10 +101,13 @@ FROM events WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY position ASC LIMIT {limit} --? forwards
 ORDER BY position DESC LIMIT {limit} --? backwards
 
--- count_by_type --
-SELECT type, count(*) FROM events
-WHERE org = %(org)s AND livemode = %(livemode)s AND position > %(after)s AND time >= %(since)s
-GROUP BY type
+-- count_price_changes --
+-- A quotation mark within a text of the body is escaped, so that the path is found in the names of changed fields only.
+SELECT source, count(*) FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND position > %(after)s AND time >= %(since)s AND type = 'offer.changed'
+    AND source IS NOT NULL AND (position('"path":"price"'::bytea IN body) > 0 OR position('"path":"cost"'::bytea IN body) > 0
+        OR position('"path":"msrp"'::bytea IN body) > 0 OR position('"path":"map"'::bytea IN body) > 0)
+GROUP BY source
 
 -- list_blocks --
 SELECT DISTINCT block FROM event_log_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s)

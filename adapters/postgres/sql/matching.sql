@@ -50,6 +50,26 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = 'open' AND NOT held AND judgement IS NULL
 ORDER BY probability DESC, id LIMIT %(limit)s
 
+-- list_certain --
+-- Open pairs that a bulk merge may merge, most likely first; pairs whose merge a person has undone are held.
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND status = 'open' AND NOT held AND conflicts = '{}'
+    AND probability >= %(min_probability)s AND created_at <= %(until)s
+    AND NOT id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(omitted)s)))
+ORDER BY probability DESC, id LIMIT %(limit)s
+
+-- sample_certain --
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND status = 'open' AND NOT held AND conflicts = '{}' AND probability >= %(min_probability)s
+ORDER BY probability, id DESC LIMIT %(limit)s
+
+-- count_certain --
+SELECT count(*) FROM (
+    SELECT 1 FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+        AND status = 'open' AND NOT held AND conflicts = '{}' AND probability >= %(min_probability)s
+    LIMIT %(limit)s
+) n
+
 -- list_merges --
 SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = %(status)s --? status
@@ -109,6 +129,22 @@ JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY v.id
 
+-- list_single_variants --
+SELECT v.id, p.id, v.source, coalesce(p.home_data, p.data), coalesce(v.home_data, v.data) FROM products p
+CROSS JOIN LATERAL (
+    SELECT min(id) AS id FROM variants
+    WHERE org = %(org)s AND livemode = %(livemode)s AND (product = p.id AND home_product IS NULL OR home_product = p.id)
+    HAVING count(*) = 1
+) single
+JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = single.id
+WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = %(source)s AND p.id > %(after)s
+    AND coalesce(p.home_status, p.status) = 'active'
+ORDER BY p.id LIMIT %(limit)s
+
+-- find_shown_products --
+SELECT id, coalesce(merged_into, id) FROM products
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+
 -- list_offers_of_variants --
 SELECT coalesce(home_variant, variant), id, currency, price, msrp, map FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND withdrawn_at IS NULL
@@ -161,6 +197,14 @@ INSERT INTO match_queue (org, livemode, variant, stamp, again)
 SELECT org, livemode, variant, stamp, true FROM match_items
 WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY variant
+ON CONFLICT DO NOTHING
+
+-- requeue_products --
+INSERT INTO match_queue (org, livemode, variant, stamp, again)
+SELECT i.org, i.livemode, i.variant, i.stamp, true
+FROM variants v JOIN match_items i ON i.org = v.org AND i.livemode = v.livemode AND i.variant = v.id
+WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY i.variant
 ON CONFLICT DO NOTHING
 
 -- requeue_all --

@@ -171,6 +171,7 @@ DELETE FROM passkey_challenges WHERE expires_at < %(before)s
 -- add_mail --
 INSERT INTO outgoing_mail (id, "to", subject, purpose, sealed, created_at, next_at, attempts, sent_at, failure)
 VALUES (%(id)s, %(to)s, %(subject)s, %(purpose)s, %(sealed)s, %(created_at)s, %(next_at)s, %(attempts)s, %(sent_at)s, %(failure)s)
+ON CONFLICT (id) DO NOTHING
 
 -- list_latest_mail --
 SELECT id, "to", subject, purpose, sealed, created_at, next_at, attempts, sent_at, failure FROM outgoing_mail

@@ -56,12 +56,15 @@ SELECT
     (SELECT extract(epoch FROM now() - finished_at)::float FROM platform_backups)
 
 -- read_tenant_metrics --
+-- Clock times count as their average interval, and a third of the days of the week without any: stale after three times that.
 WITH scheduled AS (
     SELECT s.created_at, greatest(s.catalogue_at, s.stock_at) AS succeeded_at, stream.at, stream.minutes
         * CASE WHEN (s.schedule ->> 'adaptive')::boolean
             THEN greatest(1, coalesce((s.interval_factor ->> stream.name)::float, 1)) ELSE 1 END AS minutes
     FROM here.sources AS s CROSS JOIN LATERAL (VALUES
-        ('catalogue', s.catalogue_at, (s.schedule ->> 'interval_minutes')::float),
+        ('catalogue', s.catalogue_at, coalesce((s.schedule ->> 'interval_minutes')::float,
+            10080.0 / (jsonb_array_length(s.schedule -> 'at') * coalesce(jsonb_array_length(s.schedule -> 'weekdays'), 7))
+                + 480 * (7 - coalesce(jsonb_array_length(s.schedule -> 'weekdays'), 7)))),
         ('stock', s.stock_at, (s.schedule ->> 'stock_interval_minutes')::float)
     ) AS stream (name, at, minutes)
     WHERE s.status = ANY(%(runnable)s) AND stream.minutes IS NOT NULL

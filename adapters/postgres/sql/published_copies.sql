@@ -54,6 +54,17 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_
 ON CONFLICT (livemode, id) DO UPDATE SET source = excluded.source, status = excluded.status, version = excluded.version,
     brand_key = excluded.brand_key, data = excluded.data, updated_at = excluded.updated_at, merged_into = NULL
 
+-- write_facets --
+INSERT INTO published_facets AS c (livemode, product, org, catalogue, status, brand_key, category, sources, title_key, currency, price, availabilities, completeness, is_priced,
+    colours, finishes)
+SELECT livemode, product, org, catalogue, status, brand_key, category, sources, title_key, currency, price, availabilities, completeness, is_priced,
+    colours, finishes
+FROM product_facets WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ON CONFLICT (livemode, product) DO UPDATE SET status = excluded.status, brand_key = excluded.brand_key, category = excluded.category,
+    sources = excluded.sources, title_key = excluded.title_key, currency = excluded.currency, price = excluded.price,
+    availabilities = excluded.availabilities, completeness = excluded.completeness, is_priced = excluded.is_priced, colours = excluded.colours,
+    finishes = excluded.finishes
+
 -- list_variants --
 SELECT id FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
@@ -142,6 +153,9 @@ ON CONFLICT (livemode, product, view) DO UPDATE SET body = excluded.body, etag =
 
 -- delete_documents --
 DELETE FROM published_documents WHERE livemode = %(livemode)s AND org = %(org)s AND product = ANY(%(products)s)
+
+-- delete_facets --
+DELETE FROM published_facets WHERE livemode = %(livemode)s AND org = %(org)s AND product = ANY(%(products)s)
 
 -- delete_terms --
 DELETE FROM published_terms WHERE livemode = %(livemode)s AND org = %(org)s AND product = ANY(%(products)s)

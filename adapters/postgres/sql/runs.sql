@@ -14,9 +14,10 @@ FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)
 ORDER BY id LIMIT %(limit)s
 
 -- count_by_day --
-SELECT source, day, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTER (WHERE status = 'failed')
+SELECT source, day, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTER (WHERE status = 'failed'),
+    coalesce(sum((stats ->> 'rows')::bigint), 0)::bigint
 FROM (
-    SELECT source, status, (created_at AT TIME ZONE 'UTC')::date AS day, trigger
+    SELECT source, status, (created_at AT TIME ZONE 'UTC')::date AS day, trigger, stats
     FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND created_at >= %(since)s
     ORDER BY id DESC LIMIT %(max_runs)s
 ) AS newest
@@ -24,10 +25,55 @@ WHERE trigger NOT IN ('category_rules', 'stock_check') AND status IN ('succeeded
 GROUP BY source, day ORDER BY source, day
 
 -- list_newest --
-SELECT DISTINCT ON (source) source, id, status
-FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = ANY(%(sources)s) AND created_at >= %(since)s
-    AND trigger <> 'stock_check'
-ORDER BY source, id DESC
+SELECT newest.* FROM unnest(%(sources)s::text[]) AS requested (source) CROSS JOIN LATERAL (
+    SELECT {summary}
+    FROM runs AS r WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.source = requested.source
+        AND r.trigger NOT IN ('category_rules', 'stock_check')
+        AND r.status IN ('succeeded', 'failed', 'needs_mapping') --? ended
+    ORDER BY r.id DESC LIMIT 1
+) AS newest
+
+-- list_summaries --
+SELECT {summary}
+FROM runs AS r WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.source = %(source)s AND r.created_at >= %(since)s
+    AND r.trigger NOT IN ('category_rules', 'stock_check')
+ORDER BY r.id DESC LIMIT %(max_runs)s
+
+-- summarise_by_source --
+SELECT source, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTER (WHERE status = 'failed'),
+    coalesce(sum((stats ->> 'rows')::bigint), 0),
+    coalesce(sum((stats ->> 'problems')::bigint) FILTER (WHERE stats ? 'rows'), 0),
+    array_agg(coalesce((fetched ->> 'at')::timestamptz, finished_at) ORDER BY id) FILTER (WHERE status = 'succeeded' AND stream = 'catalogue')
+FROM (
+    SELECT id, source, stream, status, trigger, stats, fetched, finished_at
+    FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND created_at >= %(since)s
+    ORDER BY id DESC LIMIT %(max_runs)s
+) AS newest
+WHERE trigger NOT IN ('category_rules', 'stock_check') AND status IN ('succeeded', 'failed')
+GROUP BY source ORDER BY source
+
+-- list_open_reviews --
+WITH newest AS (
+    SELECT DISTINCT ON (source, stream) source, stream, id,
+        coalesce((stats ->> 'problems')::bigint, 0) - coalesce((stats ->> 'problems_ignored')::bigint, 0) AS problems
+    FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = ANY(%(sources)s) AND created_at >= %(since)s
+        AND status IN ('succeeded', 'needs_mapping') AND trigger NOT IN ('category_rules', 'stock_check')
+    ORDER BY source, stream, id DESC
+), mapped AS (
+    SELECT DISTINCT ON (source, stream) source, stream, mappings
+    FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = ANY(%(sources)s) AND created_at >= %(since)s
+        AND cardinality(mappings) > 0
+    ORDER BY source, stream, id DESC
+), unconfirmed AS (
+    SELECT r.source, r.stream, count(*) AS mappings, min(m.id) AS mapping
+    FROM mapped AS r JOIN mappings AS m ON m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = r.source
+        AND m.id = ANY(r.mappings) AND m.status = 'proposed'
+    GROUP BY r.source, r.stream
+)
+SELECT n.source, n.id, n.problems, coalesce(u.mappings, 0), u.mapping, n.stream
+FROM newest AS n LEFT JOIN unconfirmed AS u ON u.source = n.source AND u.stream = n.stream
+WHERE n.problems > 0 OR u.mappings > 0
+ORDER BY n.problems DESC, n.source
 
 -- add_part --
 WITH charged AS (
@@ -83,3 +129,10 @@ WHERE e.status = 'succeeded' AND e.expires_at <= %(now)s ORDER BY e.expires_at L
 -- Exports that wait for a running export of the same tenant do not count.
 SELECT min(e.created_at) FROM here.exports AS e WHERE e.status = 'pending' AND NOT EXISTS (
     SELECT FROM here.exports AS r WHERE r.org = e.org AND r.livemode = e.livemode AND r.status = 'running')
+
+-- count_scheduled_exports --
+SELECT count(*) FROM scheduled_exports WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- list_due_scheduled_exports --
+SELECT x.next_at, x.org, x.livemode, x.id FROM here.scheduled_exports AS x
+WHERE x.next_at <= %(now)s ORDER BY x.next_at LIMIT %(limit)s

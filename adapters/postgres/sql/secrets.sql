@@ -23,6 +23,8 @@ SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) 
     UNION ALL SELECT 'webhook_secrets', secret FROM here.webhook_endpoints AS e
     UNION ALL SELECT 'former_webhook_secrets', previous_secret FROM here.webhook_endpoints AS f WHERE previous_secret IS NOT NULL
     UNION ALL SELECT 'kept_for_undoing', sealed FROM here.audit_kept AS a
+    UNION ALL SELECT 'notification_addresses', address FROM here.notification_rules AS n WHERE address IS NOT NULL
+    UNION ALL SELECT 'export_targets', credentials FROM here.scheduled_exports AS x WHERE credentials <> ''
     UNION ALL SELECT 'answers', body FROM here.idempotency_keys AS k WHERE substring(body FROM 1 FOR 2) = ANY(%(prefixes)s)
 ) encrypted GROUP BY key, kind
 
@@ -37,10 +39,22 @@ SELECT org, livemode, id, secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND substring(secret FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
+-- list_outdated_notification_addresses --
+SELECT org, livemode, id, address FROM here.notification_rules AS n
+WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND address IS NOT NULL
+  AND substring(address FROM 1 FOR %(length)s) <> %(current_prefix)s
+ORDER BY org, livemode, id LIMIT %(limit)s
+
 -- list_outdated_former_webhook_secrets --
 SELECT org, livemode, id, previous_secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND previous_secret IS NOT NULL
   AND substring(previous_secret FROM 1 FOR %(length)s) <> %(current_prefix)s
+ORDER BY org, livemode, id LIMIT %(limit)s
+
+-- list_outdated_export_targets --
+SELECT org, livemode, id, credentials FROM here.scheduled_exports AS x
+WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND credentials <> ''
+  AND substring(credentials FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- list_outdated_answers --
@@ -73,9 +87,17 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(owner)s AND sealed
 UPDATE sources SET credentials = %(reencrypted)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND credentials = %(ciphertext)s
 
+-- replace_export_targets --
+UPDATE scheduled_exports SET credentials = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND credentials = %(ciphertext)s
+
 -- replace_webhook_secrets --
 UPDATE webhook_endpoints SET secret = %(reencrypted)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND secret = %(ciphertext)s
+
+-- replace_notification_addresses --
+UPDATE notification_rules SET address = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND address = %(ciphertext)s
 
 -- replace_former_webhook_secrets --
 UPDATE webhook_endpoints SET previous_secret = %(reencrypted)s

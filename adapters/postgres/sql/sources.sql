@@ -4,6 +4,35 @@ UPDATE sources SET credentials = %(encrypted)s WHERE org = %(org)s AND livemode 
 -- load_encrypted_credentials --
 SELECT credentials FROM sources WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
+-- summarise_contents --
+-- Products are counted in the index alone, including discontinued ones: reading their rows took twenty times as long.
+SELECT requested.source, counted.products, matched.sampled, matched.matched, offered.sampled, offered.out_of_stock
+FROM unnest(%(sources)s::text[]) AS requested (source) CROSS JOIN LATERAL (
+    SELECT count(*) AS products FROM (
+        SELECT p.id FROM products AS p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = requested.source
+        ORDER BY p.id DESC LIMIT %(max_products)s
+    ) AS counted_product
+) AS counted CROSS JOIN LATERAL (
+    SELECT count(*) AS sampled, count(*) FILTER (WHERE s.merged_into IS NOT NULL OR EXISTS (
+        SELECT FROM products AS m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.merged_into = s.id)) AS matched
+    FROM (
+        SELECT p.id, p.merged_into FROM products AS p
+        WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = requested.source ORDER BY p.id DESC LIMIT %(max_sampled)s
+    ) AS s
+) AS matched CROSS JOIN LATERAL (
+    SELECT count(*) AS sampled, count(*) FILTER (WHERE s.availability = 'out_of_stock') AS out_of_stock FROM (
+        SELECT o.availability, o.withdrawn_at FROM offers AS o
+        WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.source = requested.source ORDER BY o.id DESC LIMIT %(max_sampled)s
+    ) AS s WHERE s.withdrawn_at IS NULL
+) AS offered
+
+-- sample_documents --
+SELECT sampled.source, d.body FROM unnest(%(sources)s::text[]) AS requested (source) CROSS JOIN LATERAL (
+    SELECT p.source, coalesce(p.merged_into, p.id) AS id FROM products AS p
+    WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = requested.source ORDER BY p.id DESC LIMIT %(max_products)s
+) AS sampled
+JOIN product_documents AS d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = sampled.id
+
 -- list_due --
 SELECT at, org, livemode, id, stream FROM (
     SELECT c.org, c.livemode, c.id, 'catalogue' AS stream, c.next_pull AS at FROM here.sources AS c
@@ -40,7 +69,8 @@ WHERE s.connector = 'network' AND s.status IN ('active', 'degraded') AND (
     OR newest.status IN ('failed', 'cancelled', 'needs_mapping') AND newest.finished_at < %(now)s - interval '5 minutes')
 
 -- count --
-SELECT count(*) FROM sources WHERE org = %(org)s AND livemode = %(livemode)s AND status <> %(disabled)s
+SELECT count(*) FROM sources
+WHERE org = %(org)s AND livemode = %(livemode)s AND status <> %(disabled)s AND connector <> %(corrections)s
 
 -- lock_by_digest --
 SELECT {mapping}

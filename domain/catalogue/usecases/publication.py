@@ -20,6 +20,16 @@ class VisibilityOutcome:
     events: Sequence[Event]
 
 
+async def limit_by_size(tx: Tx, products: Sequence[str], max_bytes: int) -> Sequence[str]:
+    """Return the first products whose documents have at most `max_bytes` together, but at least one."""
+    sizes, total = await tx[PublishedCopies].measure(products), 0
+    for count, id in enumerate(products):
+        total += sizes.get(id, 0)
+        if total > max_bytes and count:
+            return products[:count]
+    return products
+
+
 async def change_visibility(tx: Tx, products: Collection[str], visibility: Visibility) -> VisibilityOutcome:
     """Change the visibility of products and update their copies. The caller must append the events.
 

@@ -1,12 +1,13 @@
-"""Writing of a reconciled feed: rows, events, and the view of merged products."""
+"""Writing of a reconciled feed: rows, events, and the view of merged and corrected products."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from domain.catalogue.batch import Batch, SlotRange
+from domain.catalogue.corrections import Correction
 from domain.catalogue.merged_statements import ProductCluster, compute_view
 from domain.catalogue.merged_view import MergedViewBuilder, ViewChangeCause, translate_run_events
 from domain.catalogue.model import Product, Variant
@@ -45,27 +46,43 @@ async def write_reconciled(
         await tx[CatalogueStore].save_batch(slots, batch, tx.now)
         return [*reconciler.events, *await refresh_listed(tx, batch.touched.values(), reconciler.events)]
     cause = ViewChangeCause(reconciler.run, tx.now, reconciler.source.id)
-    events = await run_in_thread_if_large(
-        cluster.size, lambda: _add_merged_view(cluster, batch, cause, reconciler.events)
-    )
+    events = await run_in_thread_if_large(cluster.size, lambda: _add_merged_view(cluster, batch, cause, reconciler))
     await tx[CatalogueStore].save_batch(slots, batch, tx.now)
     written = batch.touched | cluster.products
     return [*events, *await refresh_listed(tx, written.values(), events)]
 
 
 def _add_merged_view(
-    cluster: ProductCluster, batch: Batch, cause: ViewChangeCause, events: Sequence[Event]
+    cluster: ProductCluster, batch: Batch, cause: ViewChangeCause, reconciler: CatalogueReconciler
 ) -> list[Event]:
     """Add the merged view to the batch; return the run's events, in which merged products have the IDs that readers see."""
     before = compute_view(cluster)
     new_ids = _update_cluster(cluster, batch, cause.now)
+    erased = _find_corrections_of_erased_data(cluster, frozenset(reconciler.erased_variants))
+    for one in erased:
+        cluster.corrections = cluster.corrections.with_field(one.object, one.field, None)
     builder = MergedViewBuilder(before, cluster, cause)
     batch.merged_view = builder.build(new_ids)
-    return [*translate_run_events(events, builder, frozenset(cluster.products)), *builder.events]
+    batch.merged_view.removed_corrections = [one.id for one in erased]
+    return [*translate_run_events(reconciler.events, builder, frozenset(cluster.products)), *builder.events]
+
+
+def _find_corrections_of_erased_data(cluster: ProductCluster, erased_variants: frozenset[str]) -> list[Correction]:
+    """Return the corrections of variants whose data was erased, of their offers, and of products without data."""
+    objects = list[str]()
+    for product in cluster.products.values() if cluster.corrections and erased_variants else ():
+        variants = [variant for variant in product.variants if variant.id in erased_variants]
+        objects += [variant.id for variant in variants]
+        objects += [offer.id for variant in variants for offer in variant.offers]
+        objects += [product.id] if variants and not product.data else []
+    return cluster.corrections.list_of_objects(objects)
 
 
 async def _load_cluster(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> ProductCluster:
-    """Return the merge groups of the changed products, and the changed products from or to which variants moved."""
+    """Return the merge groups of the changed products, and the changed products from or to which variants moved.
+
+    A corrected product is a merge group.
+    """
     touched = sorted(batch.touched)
     cluster = await tx[CatalogueStore].load_cluster(touched) if touched else ProductCluster()
     if not cluster.products:
@@ -93,7 +110,19 @@ def _update_cluster(cluster: ProductCluster, batch: Batch, now: datetime) -> set
         if stored is not None or not stored_variants.keys().isdisjoint(ids):
             new_ids |= ids.difference(stored_variants) | (set() if stored else {product.id})
             cluster.products[product.id] = _copy_product(product, stored, stored_variants, stated_at_by_variant)
+    if cluster.corrections:
+        _restore_versions(cluster, stored_variants.values())
     return new_ids
+
+
+def _restore_versions(cluster: ProductCluster, stored_variants: Iterable[Variant]) -> None:
+    """Give corrected offers the versions that readers know, because the builder of the view creates their events."""
+    versions = {offer.id: offer.version for variant in stored_variants for offer in variant.offers}
+    for product in cluster.products.values():
+        for variant in product.variants:
+            for offer in variant.offers:
+                if offer.id in versions and cluster.corrections.get(offer.id):
+                    offer.version = versions[offer.id]
 
 
 def _list_ids(items: Sequence[Product] | Sequence[Variant]) -> list[str]:

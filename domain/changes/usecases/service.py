@@ -30,8 +30,6 @@ MAX_SEARCH_SECONDS = 1.0
 """Seconds after which the search of `ChangesService.read_page` with `search_longer` starts no further query."""
 MAX_SEARCHED_EVENTS = 50_000
 """Maximum number of newest events that are searched for events about products; a log has no index of products (ADR 55)."""
-MAX_COUNTED_EVENTS = 20_000
-"""Maximum number of newest events that are counted by type."""
 MAX_HISTORY_EVENTS = 500
 """Maximum number of events in the history of products."""
 Idle = Callable[[], AbstractContextManager[None]]
@@ -47,10 +45,10 @@ class ProductHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class EventCounts:
-    """Number of events of each type; if not `is_complete`, there may be more."""
+class PriceChangeCounts:
+    """Number of changed prices of each source; if not `is_complete`, there may be more."""
 
-    by_type: Mapping[str, int]
+    by_source: Mapping[str, int]
     is_complete: bool
 
 
@@ -280,14 +278,12 @@ class ChangesService:
         events = await self._events.get_about_products(tenant, products, after, limit)
         return ProductHistory(events[::-1], is_complete=after == ends.low and len(events) < limit)
 
-    async def count_events_by_type(self, tenant: Tenant, since: datetime) -> EventCounts:
-        """Return the number of events of each type since the time, among the newest events of the tenant's own log."""
+    async def count_price_changes(self, tenant: Tenant, since: datetime) -> PriceChangeCounts:
+        """Return the number of changed prices of each source since the time, among the newest events of the tenant's own log."""
         ends = await self._high_watermarks.query_fresh(tenant)
-        after = max(ends.low, ends.last - MAX_COUNTED_EVENTS)
-        events_found = await self._events.count_by_type(tenant, after, since)
-        return EventCounts(
-            events_found, is_complete=after == ends.low or sum(events_found.values()) < ends.last - after
-        )
+        after = max(ends.low, ends.last - MAX_SEARCHED_EVENTS)
+        counts = await self._events.count_price_changes(tenant, after, since)
+        return PriceChangeCounts(counts, is_complete=after == ends.low)
 
     async def list_recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
         """Return a page of events, newest first.

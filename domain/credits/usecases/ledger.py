@@ -6,12 +6,11 @@ and the unused rest is released at settlement, so the sum of the entries is alwa
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from domain.audit.ports import AuditLog
-from domain.audit.resources import ResourceService
+from domain.audit.resources import SettingsService
 from domain.credits.model import (
     AUDITED_CREDIT_SETTINGS,
     CREDIT_SETTINGS_ID,
@@ -47,23 +46,11 @@ RenderLot = Callable[[CreditLot, Tenant, datetime], Mapping[str, Any]]
 """Function that renders a lot as a resource."""
 
 
-class CreditSettingsService(ResourceService[CreditSettings]):
-    """Use cases of a tenant's credit settings, which are stored as one row after the first change."""
+class CreditSettingsService(SettingsService[CreditSettings]):
+    """Use cases of a tenant's credit settings."""
 
     kind = CreditSettings
     audited = AUDITED_CREDIT_SETTINGS
-
-    async def get(self, tx: Tx, id: str = CREDIT_SETTINGS_ID, *, lock: bool = False) -> CreditSettings:
-        """Return the settings, or the defaults if none are stored."""
-        return await tx.store(CreditSettings).get(id, lock=lock) or CreditSettings()
-
-    async def _save(self, tx: Tx, before: CreditSettings, after: CreditSettings) -> CreditSettings:
-        if before.created_at is not None:
-            return await super()._save(tx, before, after)
-        after = replace(after, created_at=tx.now)
-        await tx.store(CreditSettings).add(after)
-        await tx[AuditLog].add(self.audited.describe_update(before, after))
-        return after
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +145,7 @@ class CreditLedger:
     async def get_balance(self, tx: Tx) -> CreditBalance:
         """Return the available and reserved credit, the lots with remaining credit, and the settings."""
         available, reserved = await tx[CreditStore].get_totals()
-        settings = await CreditSettingsService().get(tx)
+        settings = await CreditSettingsService().get(tx, CREDIT_SETTINGS_ID)
         return CreditBalance(available, reserved, await tx[CreditStore].list_lots(), settings)
 
     async def process_expiry(self, tx: Tx) -> None:

@@ -6,30 +6,46 @@ A worker that takes over an export from another one starts again, with new objec
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.usecases.service import CatalogueService
 from domain.changes.model import FeedPosition
 from domain.changes.ports import FeedCursors
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.exports.model import AUDITED, MANIFEST, MAX_DURATION, MAX_FAILURES, PRODUCTS, Export, ExportFile, ExportKind
-from domain.exports.ports import CompressorFactory, Datasets, ExportStore
+from domain.exports.layout import ExportFormat
+from domain.exports.model import (
+    AUDITED,
+    MANIFEST,
+    MAX_DURATION,
+    MAX_FAILURES,
+    OMITTED_ITEMS,
+    PRODUCTS,
+    UNCOUNTED_DATASETS,
+    Export,
+    ExportFile,
+    ExportKind,
+)
+from domain.exports.ports import CompressorFactory, Datasets, ExportStore, ProductFile, ProductFileFactory
 from domain.exports.usecases.expiry import expire_excess, free_objects
 from domain.exports.usecases.file_writer import ExportFileWriter, ExportProgress, TooManyRows
 from domain.exports.usecases.metering import REFUSED, count_exported_rows
-from domain.exports.usecases.service import LinkedExport
+from domain.exports.usecases.schedules import continue_schedule
+from domain.exports.usecases.service import LinkedExport, find_extension
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import compute_retry_delay
 from domain.kernel import retention
 from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines
+from domain.kernel.paging import PageRequest, list_all
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.sources.ports import SourceStore
 from domain.storage.model import StoredKind, StoredObject, build_export_key
 from domain.storage.ports import StorageLedger
 from domain.usage.meters import EXPORT_ROWS
@@ -37,6 +53,7 @@ from domain.usage.usecases import quota
 from ports.codec import Codec
 from ports.objects import ObjectStore
 from ports.unit_of_work import Tx, UnitOfWork
+from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.exports")
 _INTERRUPTED = "The export was interrupted several times or took too long. Create a new export."
@@ -48,6 +65,8 @@ _PROGRESS_INTERVAL = 1.0
 """Seconds between two progress updates."""
 MAX_CONCURRENT_EXPORTS = 2
 """Maximum number of exports that a worker writes concurrently, so that the worker can also execute runs of other tenants."""
+_PAGE_SIZE = 100
+"""Maximum number of products that are read, and encoded in another format than JSON Lines, at once."""
 _POSTPONE_DELAY = timedelta(seconds=2)
 """Delay of an export that a worker postpones because it is busy; any worker may execute the export afterwards."""
 
@@ -68,13 +87,19 @@ class ExportExecution:
     """Handler of `exports.carry_out` jobs.
 
     Attributes:
+        compressor_factory: Creates the compressor of a file of JSON Lines.
+        copier_factory: Creates the compressor of other files, which are stored as they are.
+        product_file_factory: Creates files of products in other formats than JSON Lines.
         find_feed_end: Returns the current end of the change feed.
         render_export: Renders the export for the event, without links, because the permissions of endpoints are unknown.
     """
 
     uow: UnitOfWork
     objects: ObjectStore
+    workspaces: Workspaces
     compressor_factory: CompressorFactory
+    copier_factory: CompressorFactory
+    product_file_factory: ProductFileFactory
     datasets: Datasets
     codec: Codec
     cursors: FeedCursors
@@ -129,7 +154,10 @@ class ExportExecution:
                 await self._end(tx, job, before, export.with_failure(_INTERRUPTED, tx.now))
                 return None
             names = (*self._list_datasets(export), MANIFEST)
-            keys = tuple(build_export_key(job.tenant, export.id, job.attempt, name) for name in names)
+            keys = tuple(
+                build_export_key(job.tenant, export.id, job.attempt, name, find_extension(export.layout, name))
+                for name in names
+            )
             for key in keys:
                 free_after = tx.now + retention.UNFINISHED_EXPORTS
                 await tx[StorageLedger].add_entry(StoredObject(key, StoredKind.EXPORT, 0, free_after))
@@ -142,7 +170,9 @@ class ExportExecution:
             return export, progress
 
     def _list_datasets(self, export: Export) -> tuple[str, ...]:
-        return (PRODUCTS,) if export.kind == ExportKind.PRODUCTS else tuple(self.datasets.names)
+        if export.kind == ExportKind.ORGANISATION:
+            return tuple(self.datasets.names)
+        return (PRODUCTS, OMITTED_ITEMS) if export.layout.is_template else (PRODUCTS,)
 
     async def _write(self, job: ClaimedJob, export: Export, progress: ExportProgress) -> _WrittenExport:
         """Write all files from one snapshot of the database.
@@ -150,19 +180,45 @@ class ExportExecution:
         The position in the network log (events of published catalogues) is read before the snapshot, because repeating events is better than missing them.
         """
         files: list[ExportFile] = []
-        writing = ExportFileWriter(self.objects, self.compressor_factory, progress)
+        writer = ExportFileWriter(self.objects, progress)
         published = (await self.find_feed_end(job.tenant)).network
-        async with self.uow.begin_snapshot(job.tenant) as tx:
-            cursor = self.cursors.sign(job.tenant, FeedPosition(await tx[EventLog].get_end(), published))
-            for dataset, key in zip(self._list_datasets(export), export.keys, strict=False):
-                files.append(await writing.write(dataset, key, self._stream_lines(tx, export, dataset)))
-        files.append(await writing.write(MANIFEST, export.keys[-1], self._build_manifest(files), counts_rows=False))
+        with self.workspaces.create_folder() as folder:
+            async with self.uow.begin_snapshot(job.tenant) as tx:
+                cursor = self.cursors.sign(job.tenant, FeedPosition(await tx[EventLog].get_end(), published))
+                names, keys = self._list_datasets(export), export.keys
+                if export.kind == ExportKind.PRODUCTS and export.layout.format != ExportFormat.JSONL:
+                    source_names = {source.id: source.name for source in await list_all(tx[SourceStore].page)}
+                    file = self.product_file_factory(export.layout, source_names, folder)
+                    sources: tuple[AsyncGenerator[Lines, None], ...] = (
+                        self._encode_products(tx, export, file),
+                        _iterate_omitted(file),
+                    )
+                else:
+                    file = None
+                    sources = tuple(self._stream_lines(tx, export, name) for name in names)
+                for dataset, key, lines in zip(names, keys, sources, strict=False):
+                    compressor = (self.compressor_factory if file is None else self.copier_factory)()
+                    is_counted = dataset not in UNCOUNTED_DATASETS
+                    files.append(await writer.write(dataset, key, lines, compressor, counts_rows=is_counted))
+        manifest = self._build_manifest(files)
+        files.append(await writer.write(MANIFEST, keys[-1], manifest, self.compressor_factory(), counts_rows=False))
         return _WrittenExport(tuple(files), cursor)
 
     def _stream_lines(self, tx: Tx, export: Export, dataset: str) -> AsyncGenerator[Lines, None]:
-        if dataset == PRODUCTS:
+        if dataset != PRODUCTS:
+            return self.datasets.stream_lines(tx, dataset)
+        if export.copies_documents:
             return tx[CatalogueStore].stream_documents(export.filters.updated_since)
-        return self.datasets.stream_lines(tx, dataset)
+        return _stream_list(tx, export)
+
+    async def _encode_products(self, tx: Tx, export: Export, file: ProductFile) -> AsyncGenerator[Lines, None]:
+        """Yield the file of products in another format than JSON Lines. The products are encoded in a thread."""
+        async with aclosing(_iterate_pages(tx, export)) as pages:
+            async for documents in pages:
+                yield await asyncio.to_thread(file.add, documents)
+        rest = file.finish()
+        while (chunk := await asyncio.to_thread(next, rest, None)) is not None:
+            yield Lines(0, chunk)
 
     async def _build_manifest(self, files: list[ExportFile]) -> AsyncGenerator[Lines, None]:
         for file in files:
@@ -231,4 +287,31 @@ class ExportExecution:
         await tx[AuditLog].add(AUDITED.describe_update(before, after))
         resource = self.render_export(LinkedExport(after), tx.tenant, tx.now)
         await tx[EventLog].append([Event("export.completed", after.id, 1, resource)])
+        await continue_schedule(tx, after)
         await tx[JobStore].finish(job)
+
+
+async def _iterate_pages(tx: Tx, export: Export) -> AsyncGenerator[list[bytes], None]:
+    """Yield the documents of the exported products, in the order of the list and page by page."""
+    key: str | None = None
+    service = CatalogueService()
+    while True:
+        page_request = PageRequest(limit=_PAGE_SIZE, key=key)
+        page = await service.list_products(tx, export.filters, page_request, export.layout.sort)
+        if page.items:
+            yield [document.body for document in page.items]
+        if not page.has_more:
+            return
+        key = page.next_key
+
+
+async def _stream_list(tx: Tx, export: Export) -> AsyncGenerator[Lines, None]:
+    async with aclosing(_iterate_pages(tx, export)) as pages:
+        async for documents in pages:
+            yield Lines(len(documents), b"".join(document + b"\n" for document in documents))
+
+
+async def _iterate_omitted(file: ProductFile) -> AsyncGenerator[Lines, None]:
+    omitted = file.list_omitted()
+    while (lines := await asyncio.to_thread(next, omitted, None)) is not None:
+        yield lines

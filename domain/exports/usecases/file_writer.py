@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from domain.exports.model import ExportFile
-from domain.exports.ports import Compressor, CompressorFactory
+from domain.exports.ports import Compressor
 from domain.kernel.lines import Lines
 from ports.objects import ObjectStore
 
@@ -28,23 +28,33 @@ class TooManyRows(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExportFileWriter:
-    """Writer of export files, which counts the written rows in `progress`; `compressor_factory` creates the compressor of a file."""
+    """Writer of export files, which counts the written rows in `progress`."""
 
     objects: ObjectStore
-    compressor_factory: CompressorFactory
     progress: ExportProgress = field(default_factory=ExportProgress)
 
     async def write(
-        self, dataset: str, key: str, lines: AsyncGenerator[Lines, None], *, counts_rows: bool = True
+        self,
+        dataset: str,
+        key: str,
+        lines: AsyncGenerator[Lines, None],
+        compressor: Compressor,
+        *,
+        counts_rows: bool = True,
     ) -> ExportFile:
         """Write all lines to an object with the key; return the file, which may be empty. Raises TooManyRows.
 
-        `counts_rows`: whether the lines are added to the rows in `progress`, whose limit then applies.
+        Args:
+            dataset: Name of the file's dataset.
+            key: Key of the object.
+            lines: Portions of the file.
+            compressor: A new compressor for the file.
+            counts_rows: Whether the lines are added to the rows in `progress`, whose limit then applies.
         """
-        packer, tally = self.compressor_factory(), ExportProgress()
-        async with aclosing(self._compress(lines, packer, tally, counts_rows=counts_rows)) as chunks:
+        tally = ExportProgress()
+        async with aclosing(self._compress(lines, compressor, tally, counts_rows=counts_rows)) as chunks:
             await self.objects.put_stream(key, chunks)
-        return ExportFile(dataset, tally.rows, packer.size, packer.sha256, key)
+        return ExportFile(dataset, tally.rows, compressor.size, compressor.sha256, key)
 
     async def _compress(
         self, lines: AsyncGenerator[Lines, None], packer: Compressor, tally: ExportProgress, *, counts_rows: bool

@@ -18,7 +18,7 @@ from domain.ingestion.values.text import ParseFault, clean_code, clean_value, co
 from domain.ingestion.values.words import parse_number
 from domain.ingestion.vocabulary.fields import KEYS, OFFER, find_removed_fields
 from domain.ingestion.vocabulary.header_meanings import normalise_words
-from domain.kernel.problems import ProblemKind
+from domain.kernel.problems import Problem, ProblemKind
 
 _ROW_KIND_HEADERS, _PART_WORDS, _VOLUME_HEADERS, _STOCK_TRACKING_HEADERS, _SPREADSHEET_ERRORS = (
     load_word_set("rows", name) for name in "kinds parts volumes trackers errors".split()
@@ -26,6 +26,8 @@ _ROW_KIND_HEADERS, _PART_WORDS, _VOLUME_HEADERS, _STOCK_TRACKING_HEADERS, _SPREA
 _FORMULA = re.compile(r"=\s?(?:[A-Z][A-Z.]{1,20}\(|[$']?[A-Z]{1,3}\$?\d{1,7}\b\s?[-+*/&!:)]|[\w' ]{1,40}!\$?[A-Z])")
 _MAX_TOTAL_CHARS = 60
 _MAX_FACT_CHARS = 100
+MAX_VALUE_CHARS = 200
+"""Maximum number of characters of a cell that a problem contains, and that a column can replace."""
 _READ_FIRST = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
@@ -43,6 +45,11 @@ def find_spreadsheet_fault(cell: str) -> ParseFault | None:
     if _FORMULA.match(text):
         return ParseFault(ProblemKind.UNREADABLE, f"{quote_text(text)} is a formula without a result.")
     return None
+
+
+def fold_value(text: str) -> str:
+    """Return a cell's text in the form in which replacements are compared: regardless of case and repeated blanks."""
+    return " ".join(text.split()).casefold()
 
 
 def is_total_label(key: str) -> bool:
@@ -121,6 +128,7 @@ class ReadPlan:
         read_stem_hash: Returns a hash that is equal for all rows of a family and faster to compute than `read_family`; None if that is None.
         covers_locations: Whether the columns together contain the stock at every location, so that other stored locations can be
             withdrawn.
+        ignored_problems: The headers and kinds of problems that are not reported.
     """
 
     def __init__(self, mapping: HeaderMapping, settings: FeedSettings, *, none_means_absent: bool = False) -> None:
@@ -225,6 +233,43 @@ class ReadPlan:
         ]
         self._status, self._availability = find_positions("status", "discontinued"), find_positions("availability")
         self.carton_columns = _list_carton_columns(columns)
+        self._replacements = {
+            column.position: {fold_value(value): text for value, text in column.values.items()}
+            for column in columns
+            if column.values
+        }
+        self.ignored_problems = frozenset((one.column, kind) for one in columns for kind in one.ignored_problems)
+
+    def replace_values(self, cells: list[Cell]) -> list[Cell]:
+        """Return the cells with the replacements of their columns; the same object if no column has replacements."""
+        if not self._replacements:
+            return cells
+        replaced = list(cells)
+        for position, text_by_value in self._replacements.items():
+            if (
+                position < len(cells)
+                and (text := text_by_value.get(fold_value(convert_to_text(cells[position])))) is not None
+            ):
+                replaced[position] = text
+        return replaced
+
+    def select_reported(self, problems: Sequence[Problem], rows: Sequence[Row]) -> list[Problem]:
+        """Return the problems that no column ignores, each with the text of its cell if the text is short.
+
+        Args:
+            problems: The problems in the rows.
+            rows: The rows that were read.
+        """
+        cells_by_line = dict(reversed(rows)) if problems else {}
+        reported = []
+        for problem in problems:
+            if (problem.column, problem.problem) in self.ignored_problems:
+                continue
+            cells = cells_by_line.get(problem.line or 0, [])
+            position = self._headers.index(problem.column) if problem.column in self._headers else len(cells)
+            text = convert_to_text(cells[position]) if position < len(cells) else ""
+            reported.append(replace(problem, value=text) if 0 < len(text) <= MAX_VALUE_CHARS else problem)
+        return reported
 
     def find_header(self, position: int) -> str | None:
         """Return the header of the column at a position, or None if the table has no such column."""

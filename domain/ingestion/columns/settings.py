@@ -1,6 +1,6 @@
 """Settings of columns, such as the unit of a length, and validation of their values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,11 @@ MAX_SETTING_CHARS = 200
 """Maximum number of characters of a setting's value."""
 _DIMENSION_LETTERS = frozenset("whdlbt")
 _ORDER = range(2, 4)
+_USUAL_ORDERS = "wdh whd dwh dhw hwd hdw lwh lhw wlh bth bht lbh wd dw lw wh".split()
+LENGTH_UNITS = ("cm", "mm", "m", "in", "ft")
+"""Units of lengths, as forms offer them."""
+WEIGHT_UNITS = ("kg", "g", "lb", "oz")
+"""Units of weights, as forms offer them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +26,12 @@ class ColumnSetting:
     Attributes:
         parse: Returns the normalised value of a setting, or None if the value is invalid.
         valid_values: The valid values in words, for messages.
+        choices: The values to offer in a form; empty for free text. `parse` can accept further values.
     """
 
     parse: Callable[[str], str | None]
     valid_values: str
+    choices: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,8 @@ class ColumnSettingError:
     detail: str
 
 
-def _create_choice_parser(*words: str) -> Callable[[str], str | None]:
-    return lambda text: text.lower() if text.lower() in words else None
+def _create_choice(valid_values: str, *words: str) -> ColumnSetting:
+    return ColumnSetting(lambda text: text.lower() if text.lower() in words else None, valid_values, words)
 
 
 def _parse_dimension_order(text: str) -> str | None:
@@ -53,19 +60,21 @@ def _parse_dimension_order(text: str) -> str | None:
     return letters if fits else None
 
 
-_DECIMAL: Final[Mapping[str, ColumnSetting]] = {
-    "decimal": ColumnSetting(_create_choice_parser("dot", "comma", "auto"), "dot, comma or auto")
-}
+_DECIMAL: Final[Mapping[str, ColumnSetting]] = {"decimal": _create_choice("dot, comma or auto", "dot", "comma", "auto")}
 _LENGTH: Final[Mapping[str, ColumnSetting]] = {
-    "unit": ColumnSetting(parse_length_unit, "in, ft, mm, cm or m"),
+    "unit": ColumnSetting(parse_length_unit, "in, ft, mm, cm or m", LENGTH_UNITS),
     **_DECIMAL,
 }
-_WEIGHT: Final[Mapping[str, ColumnSetting]] = {"unit": ColumnSetting(parse_weight_unit, "lb, oz, g or kg"), **_DECIMAL}
+_WEIGHT: Final[Mapping[str, ColumnSetting]] = {
+    "unit": ColumnSetting(parse_weight_unit, "lb, oz, g or kg", WEIGHT_UNITS),
+    **_DECIMAL,
+}
 _SIZE: Final[Mapping[str, ColumnSetting]] = {
     **_LENGTH,
     "order": ColumnSetting(
         _parse_dimension_order,
         "two or three of the letters W, D, H, L, B and T in the order of the dimensions, such as wdh",
+        _USUAL_ORDERS,
     ),
 }
 _LOCATION: Final[Mapping[str, ColumnSetting]] = {
@@ -73,17 +82,17 @@ _LOCATION: Final[Mapping[str, ColumnSetting]] = {
 }
 _MONEY: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
-    "currency": ColumnSetting(_create_choice_parser(*EXPONENTS), "an ISO 4217 currency code, such as usd"),
+    "currency": _create_choice("an ISO 4217 currency code, such as usd", *sorted(EXPONENTS)),
     **_DECIMAL,
     "price_code": ColumnSetting(lambda text: text.strip() or None, "the name of a price level"),
 }
 _LEAD_TIME: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
-    "unit": ColumnSetting(_create_choice_parser("days", "weeks", "hours"), "days, weeks or hours"),
+    "unit": _create_choice("days, weeks or hours", "days", "weeks", "hours"),
 }
 _ARRIVAL: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
-    "order": ColumnSetting(_create_choice_parser("mdy", "dmy"), "mdy or dmy, the order of day and month in 3/4/2026"),
+    "order": _create_choice("mdy or dmy, the order of day and month in 3/4/2026", "mdy", "dmy"),
 }
 _FALLBACK: Final[Mapping[str, ColumnSetting]] = {
     "fallback": ColumnSetting(

@@ -153,6 +153,8 @@ def _infer_settings(
     if units := _find_units(column, samples):
         # If some cells of a column state a unit, and always the same, bare numbers are in that unit as well.
         return {"unit": units.pop(), "unit_by": "column"} if len(units) == 1 else {}
+    if unit := settings.weight_unit if weighs else settings.length_unit:
+        return {"unit": unit, "unit_by": "source"}
     unit = _presume_unit(column, samples, settings)
     return {"unit": unit, "unit_by": "market"} if unit else {}
 
@@ -162,8 +164,9 @@ def add_inferred_settings(
 ) -> list[Column]:
     """Return the columns with additional settings (unit, decimal mark, date order) that are inferred from their samples.
 
-    For lengths and weights without any unit, a unit is presumed from the currency of the source (`unit_by: market`);
-    people can change this setting. If the source has no currency, no unit is presumed.
+    Lengths and weights without any unit have the default unit of the source (`unit_by: source`). Without a default unit, a
+    unit is presumed from the currency of the source (`unit_by: market`); people can change this setting. If the source has
+    no currency either, no unit is presumed.
 
     Args:
         columns: The columns.

@@ -19,6 +19,7 @@ from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingT
 from domain.ingestion.values.text import clean_line
 from domain.ingestion.vocabulary.header_meanings import normalise_words
 from domain.kernel.json_values import replace_unstorable
+from domain.kernel.problems import ProblemKind
 
 MAX_CONFIRMED_COLUMNS = 20_000
 """Maximum total number of columns in the confirmed mappings of one ReadRequest."""
@@ -51,16 +52,20 @@ class _Decision:
     field: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     is_in_numbered_series: bool = False
+    values: tuple[tuple[str, str], ...] = ()
+    ignored_problems: tuple[ProblemKind, ...] = ()
 
 
-def _make_decision(column: Column) -> _Decision:
-    """Convert a column of a confirmed mapping to a decision that can apply to other sources.
+def _make_decision(column: Column, *, is_own: bool = False) -> _Decision:
+    """Convert a column of a confirmed mapping to a decision that can apply to other header sets.
 
-    Settings that apply only to one source, and units that were inferred, are omitted.
+    Settings that apply only to one source, and units that were inferred, are omitted. Replacements of values and ignored
+    problems apply only to header sets of the same source (`is_own`).
     """
     excluded_settings = _SOURCE_SETTINGS | ({"unit", "unit_by"} if "unit_by" in column.settings else frozenset())
     kept = sorted((name, str(value)) for name, value in column.settings.items() if name not in excluded_settings)
-    return _Decision(column.field, tuple(kept), column.prefix)
+    own = (tuple(sorted(column.values.items())), column.ignored_problems) if is_own else ()
+    return _Decision(column.field, tuple(kept), column.prefix, *own)
 
 
 def compute_header_digest(headers: Sequence[str]) -> str:
@@ -116,7 +121,9 @@ class LearnedMappings:
         for mapping in self.mappings:
             words = _normalise_headers(mapping.headers)
             decided = {
-                column.position: _make_decision(column) for column in mapping.columns if column.tier in _DECIDED_TIERS
+                column.position: _make_decision(column, is_own=mapping.is_own)
+                for column in mapping.columns
+                if column.tier in _DECIDED_TIERS
             }
             if mapping.is_own:
                 left_out = [u.position for u in mapping.unmapped if u.reason == UnmappedReason.IGNORED]
@@ -208,8 +215,9 @@ def _apply_decisions(
                 entries[position] = UnmappedColumn(position, header, UnmappedReason.IGNORED)
             continue
         learned = Column(
-            position, header, decision.field, settings, MappingTier.LEARNED, decision.is_in_numbered_series
-        )
+            position, header, decision.field, settings, MappingTier.LEARNED, decision.is_in_numbered_series,
+            values=dict(decision.values), ignored_problems=decision.ignored_problems,
+        )  # fmt: skip
         if overrides_proposals or allows_several_columns(learned.field) or find_column_target(learned) not in undecided:
             entries[position] = learned
     taken = set[ColumnTarget]()

@@ -27,7 +27,7 @@ import unicodedata
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from domain.catalogue.data import Length, Weight
 from domain.ingestion.data import invert_table, load_patterns, load_toml
@@ -43,6 +43,7 @@ from domain.ingestion.values.text import (
     cell_parser,
 )
 from domain.kernel.problems import ProblemKind
+from domain.kernel.units import INCHES_BY_UNIT, POUNDS_BY_UNIT
 
 _ASCII_REPLACEMENTS = str.maketrans(
     "⁄″”“„‟〃’‘′´`ʹ×✕✖–—−‐\u2011\xa0\u2009\u202f", "/\"\"\"\"\"\"''''''xxx-----   "
@@ -163,19 +164,6 @@ def parse_amount_at(text: str, position: int) -> ParsedAmount | None:
     return ParsedAmount(value, end)
 
 
-INCHES_BY_UNIT: Final[dict[str, Fraction]] = {
-    "in": Fraction(1),
-    "ft": Fraction(12),
-    "mm": Fraction(5, 127),
-    "cm": Fraction(50, 127),
-    "m": Fraction(5000, 127),
-}
-POUNDS_BY_UNIT: Final[dict[str, Fraction]] = {
-    "lb": Fraction(1),
-    "oz": Fraction(1, 16),
-    "g": Fraction(100000, 45359237),
-    "kg": Fraction(100000000, 45359237),
-}
 METRIC_LENGTH_UNITS = ("mm", "cm", "m")
 MAX_HUNDREDTHS = 10_000_000
 MAX_WEIGHT = 1_000_000_000

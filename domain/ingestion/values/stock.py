@@ -24,7 +24,6 @@ from domain.ingestion.values.text import (
 )
 from domain.kernel.problems import ProblemKind
 
-MAX_LOW_STOCK = 5
 _MAX_CHARS = 200
 _MAX_QUANTITY = 2_000_000_000
 _WORDS = invert_table(load_toml("stock")["availability"])
@@ -50,13 +49,6 @@ class Stock:
 
     quantity: int | None = None
     availability: str | None = None
-
-
-def derive_availability(quantity: int) -> str:
-    """Derive the availability from a quantity: out_of_stock up to 0, low_stock up to 5, in_stock above."""
-    if quantity <= 0:
-        return "out_of_stock"
-    return "low_stock" if quantity <= MAX_LOW_STOCK else "in_stock"
 
 
 def parse_stock_word(text: str) -> Stock | None:

@@ -87,6 +87,18 @@ def is_field(name: str) -> bool:
     return bool(tail) and (head == "axes" or tail in _SUBFIELDS.get(head, ()))
 
 
+def split_field(name: str) -> tuple[str, str]:
+    """Split a field into its template and its variable part: `cartons.*.width` and `1`, or `axes.*` and `Color`.
+
+    The template of a field without a variable part is the field itself.
+    """
+    head, _, rest = name.partition(".")
+    if head == "axes" and rest:
+        return "axes.*", rest
+    number, dot, part = rest.partition(".")
+    return (f"{head}.*{dot}{part}", number) if number.isdecimal() else (name, "")
+
+
 def parse_declared_field(text: str) -> tuple[str, Mapping[str, str]]:
     """Split a connector's declaration of a field, such as `weight@unit=g&decimal=dot`, into the field and its settings."""
     name, _, rest = text.partition("@")

@@ -26,10 +26,11 @@ from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
 from domain.ingestion.data import load_csv_rows, load_toml, read_data_file, split_phrases
-from domain.ingestion.values.quantities import INCHES_BY_UNIT, POUNDS_BY_UNIT, parse_length_unit, parse_weight_unit
+from domain.ingestion.values.quantities import parse_length_unit, parse_weight_unit
 from domain.ingestion.values.text import clean_line
 from domain.ingestion.vocabulary.fields import IGNORE, KEYS, MONEY, parse_declared_field
 from domain.kernel.money import EXPONENTS
+from domain.kernel.units import INCHES_BY_UNIT, POUNDS_BY_UNIT
 
 # Normalisation of headers for look-ups.
 

@@ -8,7 +8,7 @@ the job are stored in one transaction, so every judgement takes effect once.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -22,9 +22,8 @@ from domain.credits.usecases.ledger import CreditLedger
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import LEASE
-from domain.kernel.errors import Conflict, ModelUnpriced, PreconditionFailed, Unprocessable
+from domain.kernel.errors import Conflict, PreconditionFailed, Unprocessable
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Filter, PageRequest
 from domain.kernel.resource import select_differing, with_changes
 from domain.matching.features import find_lowest_price
 from domain.matching.judge_answers import (
@@ -38,7 +37,6 @@ from domain.matching.judge_answers import (
     create_judging_job,
     decide_outcome,
     find_fault,
-    find_start_of_day,
     parse_answer,
     sanitise_model_text,
 )
@@ -54,9 +52,15 @@ from domain.matching.model import (
 )
 from domain.matching.ports import PairStore
 from domain.matching.usecases.merges import find_products_of_variants
-from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
-from domain.usage.ports import UsageMeters
+from domain.usage.model_budget import (
+    NO_MODEL_MESSAGE,
+    create_model_use,
+    find_start_of_day,
+    load_spent_today,
+    replace_reserved_use,
+    require_priced_model,
+)
 from ports.language_models import (
     LanguageModels,
     ModelAccessRefused,
@@ -68,12 +72,8 @@ from ports.language_models import (
 )
 from ports.unit_of_work import Tx, UnitOfWork
 
-MAX_BUDGET_MICROS = 10**12
-"""Maximum daily budget in millionths of a dollar."""
 MIN_CONFIDENCE = 0.5
 """Minimum confidence at which an answer may merge or dismiss a pair automatically."""
-NO_MODEL_MESSAGE = "No language model is configured on this service. The operator can set one with JOINERY_MODELS."
-_UNPRICED = "The operator has not set a price for this language model. Set the model to null for the default model."
 
 
 async def load_judge_settings(tx: Tx) -> JudgeSettings:
@@ -121,8 +121,8 @@ class JudgeSettingsService:
             raise Unprocessable.for_field("enabled", "invalid_value", NO_MODEL_MESSAGE)
         # other changes need no model, so judging can always be disabled
         needs_model = changes.get("enabled") or changes.get("model") is not None
-        if needs_model and (self.has_price is None or not self.has_price(after.model)):
-            raise ModelUnpriced.for_field("model", "invalid_value", _UNPRICED if self.has_price else NO_MODEL_MESSAGE)
+        if needs_model:
+            require_priced_model(self.has_price, after.model)
         await (store.save(after) if stored else store.add(after))
         await tx[AuditLog].add(AUDITED_SETTINGS_FIELDS.describe_update(before, after))
         if after.enabled:
@@ -178,13 +178,6 @@ class PairDecisions(Protocol):
     async def dismiss_pair(self, tx: Tx, pair_id: str, decider: DecidedBy, reason: str | None, /) -> MatchPair:
         """Dismiss the pair. Raises Conflict if the pair is not open."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _UseFilter(Filter):
-    """Condition of a list of model uses; None means any task."""
-
-    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +264,7 @@ class JudgeJob:
                 cost = prepared.use.cost_micros
                 today = find_start_of_day(tx.now)
                 if attempt.day != today:  # no other job judges for this tenant meanwhile
-                    attempt.day, attempt.spent_micros = today, await _load_spent_today(tx)
+                    attempt.day, attempt.spent_micros = today, await load_spent_today(tx, JUDGING_JOB)
                 if attempt.spent_micros + cost <= budget:
                     attempt.spent_micros += cost
                 elif await self.ledger.reserve(tx, prepared.use.id, await self.ledger.compute_charge(tx, prepared.use)):
@@ -299,8 +292,7 @@ class JudgeJob:
         except ModelRefused as refusal:
             _LOG.warning("model request about a pair refused", extra={"pair": pair.id, "reason": str(refusal)})
             return None
-        use = ModelUse(id=new_id("use"), task=JUDGING_JOB, subject=pair.id, created_at=tx.now, **asdict(max_usage))
-        return _PreparedRequest(pair, items, request, use)
+        return _PreparedRequest(pair, items, request, create_model_use(tx, JUDGING_JOB, pair.id, max_usage))
 
     async def _judge_pair(self, attempt: _Attempt, prepared: _PreparedRequest) -> bool:
         """Send the request to the model and store the judgement; return False if the job was finished or postponed."""
@@ -429,21 +421,4 @@ async def _record_actual_cost(tx: Tx, attempt: _Attempt, reserved: ModelUse, usa
     """Replace the reserved cost of a request by its actual cost; without usage, delete the reserved cost."""
     if not reserved.prepaid:
         attempt.spent_micros += (usage.cost_micros if usage else 0) - reserved.cost_micros
-    if usage is None:
-        await tx.store(ModelUse).remove(reserved.id)
-    else:
-        await tx.store(ModelUse).save(replace(reserved, **asdict(usage)))
-        await tx[UsageMeters].add_usage(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
-
-
-async def _load_spent_today(tx: Tx) -> int:
-    """Return the cost of judgements since the start of the day (UTC) in millionths of a dollar, without those paid with credit."""
-    # IDs rise with time, so reading stops at the first page with an older entry
-    since, total, key = find_start_of_day(tx.now), 0, None
-    while True:
-        page = await tx.store(ModelUse).page(PageRequest(100, key), _UseFilter(JUDGING_JOB))
-        today = [0 if use.prepaid else use.cost_micros for use in page.items if use.created_at >= since]
-        total += sum(today)
-        if not page.has_more or len(today) < len(page.items):
-            return total
-        key = page.next_key
+    await replace_reserved_use(tx, reserved, usage)

@@ -6,10 +6,11 @@ is undone or when the precedence of a source changes.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.access.usecases import require_member_scope
 from domain.audit.model import AuditAct, Change
 from domain.audit.ports import AuditLog
 from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence, compute_view
@@ -19,12 +20,14 @@ from domain.catalogue.usecases.publication import refresh_listed
 from domain.catalogue.usecases.writer import run_in_thread_if_large
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.jobs.model import ClaimedJob
+from domain.jobs.model import ClaimedJob, NewJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import LEASE
+from domain.jobs.usecases.portions import execute_portions
 from domain.kernel.errors import Conflict
 from domain.kernel.resource import convert_json_values, require_found, with_changes
-from domain.kernel.tenancy import AuditContext
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.matching.index import MATCHING_LANE
 from domain.matching.merge_plan import CannotMerge, MergePlan, MergeStillNeeded
 from domain.matching.model import (
     AUDITED_MERGE_FIELDS,
@@ -106,6 +109,20 @@ class MergeService:
             await save_plan(tx, plan)
         return results, plan
 
+    async def group_products(self, tx: Tx, products: Sequence[str], decider: DecidedBy, reason: str) -> str:
+        """Merge products that are variants of one product, and return the ID of the survivor.
+
+        Raises Conflict if the products cannot be merged.
+        """
+        await tx[CatalogueStore].lock_for_writing(merging=True)
+        plan = await _load_plan(tx, products, products)
+        try:
+            survivor = plan.group_products(products, decider, reason)
+        except CannotMerge as error:
+            raise Conflict(str(error)) from error
+        await save_plan(tx, plan)
+        return survivor
+
     async def dismiss_pair(self, tx: Tx, pair_id: str, decider: DecidedBy, reason: str | None = None) -> MatchPair:
         """Dismiss a pair. Raises NotFound; Conflict if the pair is not open."""
         return await change_pair(tx, await _load_open_pair(tx, pair_id), status=PairStatus.DISMISSED)
@@ -180,7 +197,7 @@ async def find_products_of_variants(tx: Tx, variants: Sequence[str]) -> list[str
 
 async def _find_products_of_merge(tx: Tx, merge: Merge) -> list[str]:
     """Return the IDs of the two merged products, or of the products to which the sources assign the two merged variants."""
-    if merge.kind == MergeKind.PRODUCT:
+    if merge.kind != MergeKind.VARIANT:
         return [merge.survivor, merge.merged]
     return await find_products_of_variants(tx, [merge.survivor, merge.merged])
 
@@ -386,6 +403,64 @@ async def _has_become_unmergeable(tx: Tx, pair: MatchPair, changed_at: datetime)
     plan = await load_plan(tx, (pair.left, pair.right))
     [is_mergeable] = await check_mergeable(tx, plan, [pair])
     return not is_mergeable and any(merge.created_at > changed_at for merge in plan.applied.values())
+
+
+BULK_MERGE_JOB = "matching.merge_certain"
+"""Kind of the job that merges all open pairs with a probability."""
+MERGE_PAIR = "matching.merge_pair"
+"""Operation that the audit log records for each portion of a bulk merge, so that each portion can be undone."""
+_BULK_MERGE_PORTION = 50
+"""Number of pairs that a bulk merge merges in one transaction."""
+
+
+async def queue_bulk_merge(tx: Tx, min_probability: float) -> str:
+    """Queue a job that merges the present open pairs without conflict as the acting person; return its ID."""
+    actor = tx.context.actor
+    args = {"min_probability": min_probability, "until": tx.now.isoformat(), "actor": [actor.kind, actor.id]}
+    return await tx[JobStore].add(NewJob(BULK_MERGE_JOB, MATCHING_LANE, tx.tenant, args, key=BULK_MERGE_JOB))
+
+
+@dataclass(frozen=True, slots=True)
+class BulkMergeJob:
+    """Handler of `matching.merge_certain` jobs. Repeating a job merges the pairs that are still open."""
+
+    uow: UnitOfWork
+    merging: MergeService = field(default_factory=MergeService)
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Merge the pairs in portions, most likely first."""
+        context = AuditContext(Actor(*job.args["actor"]), MERGE_PAIR, is_reversible=True, job_id=job.id)
+        unmergeable: list[str] = []
+        await execute_portions(
+            self.uow, job, lost, lambda tx, job: self._merge_portion(tx, job, unmergeable), _end, context=context
+        )
+
+    async def _merge_portion(self, tx: Tx, job: ClaimedJob, unmergeable: list[str]) -> bool:
+        """Merge the next pairs and add the pairs that cannot be merged to `unmergeable`; return whether none is left."""
+        if tx.context.actor.kind == "user":
+            await require_member_scope(tx, tx.context.actor.id, "products:write")
+        await tx[CatalogueStore].lock_for_writing(merging=True)
+        until = datetime.fromisoformat(str(job.args["until"]))
+        pairs = await tx[PairStore].list_certain(
+            float(job.args["min_probability"]), until, unmergeable, _BULK_MERGE_PORTION
+        )
+        if not pairs:
+            await tx[JobStore].finish(job)
+            return True
+        merges, plan = await self.merging.merge_pairs(tx, pairs, DecidedBy.PERSON)
+        for pair in pairs:
+            if isinstance(result := merges[pair.id], CannotMerge):
+                unmergeable.append(pair.id)
+            else:
+                await change_pair(tx, pair, status=PairStatus.MERGED, merge=result.id)
+        variants = {member for pair in pairs for member in plan.list_members(pair.left)}
+        await supersede_unmergeable(tx, plan, await tx[PairStore].lock_open_pairs(sorted(variants)))
+        await tx[JobStore].renew_lease(job, LEASE)
+        return False
+
+
+async def _end(tx: Tx, job: ClaimedJob, _reason: str) -> None:
+    await tx[JobStore].finish(job)
 
 
 UPDATE_BATCH_SIZE = 200

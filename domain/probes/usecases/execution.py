@@ -19,6 +19,7 @@ from domain.probes.ports import DocumentParser, WebClient
 from domain.probes.text_cleanup import clean_strings
 from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
 from domain.probes.usecases.probe_runner import CanReadProposal, ProbeFailed, ProbeOutcome, ProbeRunner
+from domain.proposals.model import create_proposing_job
 from ports.schemas import SchemaValidator
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -146,4 +147,6 @@ async def _finish_probe(tx: Tx, job: ClaimedJob, before: Probe, after: Probe) ->
     """Store the finished probe with an audit entry, and finish the job."""
     await tx.store(Probe).save(after)
     await tx[AuditLog].add(AUDITED_PROBE_FIELDS.describe_update(before, after))
+    if after.proposal is not None:
+        await tx[JobStore].add(create_proposing_job(tx.tenant, probe=after.id))
     await tx[JobStore].finish(job)

@@ -1,10 +1,8 @@
 """Background work of publication. Each portion is one transaction; another worker continues after the last one."""
 
 import asyncio
-import logging
-import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from domain.audit.ports import AuditLog
@@ -12,13 +10,13 @@ from domain.catalogue.licences import find_view
 from domain.catalogue.model import Visibility
 from domain.catalogue.ports import CatalogueStore, PublishedCopies
 from domain.catalogue.publication import create_assessment_job
-from domain.catalogue.usecases.publication import change_visibility, refresh_copies
+from domain.catalogue.usecases.publication import change_visibility, limit_by_size, refresh_copies
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.lane_processor import LEASE
+from domain.jobs.usecases.portions import execute_portions
 from domain.kernel.bounds import MIB
-from domain.kernel.errors import LeaseLost
 from domain.publishing.completeness import compute_score, list_missing_of_product
 from domain.publishing.model import (
     AUDITED,
@@ -34,7 +32,6 @@ from domain.publishing.ports import LicenceStore, PublicationStore
 from domain.publishing.usecases.licences import LicenceService
 from ports.unit_of_work import Tx, UnitOfWork
 
-_LOG = logging.getLogger("joinery.publishing")
 MAX_PORTION_PRODUCTS = 100
 """Maximum number of products in one transaction."""
 MAX_PORTION_BYTES = 4 * MIB
@@ -44,8 +41,6 @@ _ASSESSED_DOCUMENTS = 100
 _PAUSE_RATIO = 5
 """Ratio of the pause after a portion to the time that the portion took, so that it hardly slows other organisations' requests."""
 _MAX_PAUSE_SECONDS = 5.0
-MAX_ATTEMPTS = 5
-"""Number of attempts after which a run fails."""
 _UNSHAREABLE = (
     "A source of the product, or of a product merged with it, has a licence basis with which data must not leave the "
     "organisation. Set another licence basis, or undo the merge."
@@ -60,77 +55,63 @@ class PublicationExecutor:
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Publish or withdraw the run's products, portion by portion; `lost` is set if the worker has lost the job."""
-        try:
-            is_finished = False
-            while not is_finished and not lost.is_set():
-                started_at = time.monotonic()
-                async with self.uow.begin(job.tenant, job.create_context()) as tx:
-                    is_finished = await self._execute_portion(tx, job)
-                if not is_finished:
-                    await asyncio.sleep(min(_PAUSE_RATIO * (time.monotonic() - started_at), _MAX_PAUSE_SECONDS))
-        except LeaseLost:
-            raise
-        except Exception as error:
-            if job.attempt < MAX_ATTEMPTS:
-                raise
-            _LOG.exception("publication run failed after %d attempts", MAX_ATTEMPTS, extra={"run": job.args["run"]})
-            async with self.uow.begin(job.tenant, job.create_context()) as tx:
-                message = f"An internal error occurred ({type(error).__name__}). Start the run again."
-                await _end_run(tx, job, PublicationStatus.FAILED, PublicationError("internal_error", message))
-
-    async def _execute_portion(self, tx: Tx, job: ClaimedJob) -> bool:
-        """Change the visibility of the next products; return whether the run has ended."""
-        run = await tx[PublicationStore].get(str(job.args["run"]), lock=True)
-        if run is None or not run.is_open:
-            await tx[JobStore].finish(job)
-            return True
-        await tx[PublicationStore].lock_creation()
-        await tx[CatalogueStore].lock_for_writing()
-        visibility = Visibility.LISTED if run.kind == PublicationKind.PUBLISH else Visibility.UNLISTED
-        ids = await tx[PublicationStore].list_candidates(run.kind, run.products, run.position, MAX_PORTION_PRODUCTS)
-        if not ids:
-            if run.kind == PublicationKind.WITHDRAW and run.products is None:
-                if await tx[PublicationStore].count_candidates(run.kind, None):
-                    # products with lower IDs were listed during the run: start again
-                    await tx[PublicationStore].save(replace(run, position=""))
-                    await tx[JobStore].renew_lease(job, LEASE)
-                    return False
-                await LicenceService().mark_withdrawn(tx)
-            await _end_run(tx, job, PublicationStatus.SUCCEEDED, None)
-            return True
-        ids = await _limit_bytes(tx, ids)
-        outcome = await change_visibility(tx, ids, visibility)
-        problems = [PublicationProblem(id, "licence_basis", _UNSHAREABLE) for id in outcome.unshareable]
-        await tx[EventLog].append(outcome.events)
-        after = replace(
-            run,
-            status=PublicationStatus.RUNNING,
-            position=ids[-1],
-            done=run.done + len(ids),
-            total=max(run.total, run.done + len(ids)),
-            problems=(*run.problems, *problems)[:MAX_PROBLEMS],
-            started_at=run.started_at or tx.now,
-            updated_at=tx.now,
+        await execute_portions(
+            self.uow,
+            job,
+            lost,
+            _execute_portion,
+            _end_run,
+            pause_ratio=_PAUSE_RATIO,
+            max_pause_seconds=_MAX_PAUSE_SECONDS,
         )
-        await tx[PublicationStore].save(after)
-        await tx[JobStore].renew_lease(job, LEASE)
-        return False
 
 
-async def _limit_bytes(tx: Tx, products: Sequence[str]) -> Sequence[str]:
-    """Return the first products whose documents have MAX_PORTION_BYTES together, but at least one."""
-    sizes, total = await tx[PublishedCopies].measure(products), 0
-    for count, id in enumerate(products):
-        total += sizes.get(id, 0)
-        if total > MAX_PORTION_BYTES and count:
-            return products[:count]
-    return products
+async def _execute_portion(tx: Tx, job: ClaimedJob) -> bool:
+    """Change the visibility of the next products; return whether the run has ended."""
+    run = await tx[PublicationStore].get(str(job.args["run"]), lock=True)
+    if run is None or not run.is_open:
+        await tx[JobStore].finish(job)
+        return True
+    await tx[PublicationStore].lock_creation()
+    await tx[CatalogueStore].lock_for_writing()
+    visibility = Visibility.LISTED if run.kind == PublicationKind.PUBLISH else Visibility.UNLISTED
+    ids = await tx[PublicationStore].list_candidates(run.kind, run.products, run.position, MAX_PORTION_PRODUCTS)
+    if not ids:
+        if run.kind == PublicationKind.WITHDRAW and run.products is None:
+            if await tx[PublicationStore].count_candidates(run.kind, None):
+                # products with lower IDs were listed during the run: start again
+                await tx[PublicationStore].save(replace(run, position=""))
+                await tx[JobStore].renew_lease(job, LEASE)
+                return False
+            await LicenceService().mark_withdrawn(tx)
+        await _end_run(tx, job)
+        return True
+    ids = await limit_by_size(tx, ids, MAX_PORTION_BYTES)
+    outcome = await change_visibility(tx, ids, visibility)
+    problems = [PublicationProblem(id, "licence_basis", _UNSHAREABLE) for id in outcome.unshareable]
+    await tx[EventLog].append(outcome.events)
+    after = replace(
+        run,
+        status=PublicationStatus.RUNNING,
+        position=ids[-1],
+        done=run.done + len(ids),
+        total=max(run.total, run.done + len(ids)),
+        problems=(*run.problems, *problems)[:MAX_PROBLEMS],
+        started_at=run.started_at or tx.now,
+        updated_at=tx.now,
+    )
+    await tx[PublicationStore].save(after)
+    await tx[JobStore].renew_lease(job, LEASE)
+    return False
 
 
-async def _end_run(tx: Tx, job: ClaimedJob, status: PublicationStatus, error: PublicationError | None) -> None:
+async def _end_run(tx: Tx, job: ClaimedJob, reason: str | None = None) -> None:
+    """Store the end of the run, and the reason if it has failed, and finish the job."""
     run = await tx[PublicationStore].get(str(job.args["run"]), lock=True)
     if run is not None and run.is_open:
         started = run.started_at or tx.now
+        status = PublicationStatus.FAILED if reason else PublicationStatus.SUCCEEDED
+        error = PublicationError("internal_error", reason) if reason else None
         ended: PublicationRun = replace(
             run, status=status, error=error, started_at=started, completed_at=tx.now, updated_at=tx.now
         )
@@ -156,7 +137,7 @@ class ViewWriter:
                     await self._finish(tx, view)
                     await tx[JobStore].finish(job)
                     return
-                ids = await _limit_bytes(tx, ids)
+                ids = await limit_by_size(tx, ids, MAX_PORTION_BYTES)
                 states = await tx[PublishedCopies].lock_states(ids)
                 if copied := [state.id for state in states if state.has_copy]:
                     await tx[PublishedCopies].write_documents(copied, (view,))
@@ -192,7 +173,7 @@ class SourceRefresher:
                 if not ids:
                     await tx[JobStore].finish(job)
                     return
-                ids = await _limit_bytes(tx, ids)
+                ids = await limit_by_size(tx, ids, MAX_PORTION_BYTES)
                 await tx[EventLog].append(await refresh_copies(tx, ids))
                 after = ids[-1]
                 await tx[JobStore].renew_lease(job, LEASE)

@@ -37,6 +37,8 @@ from domain.jobs.ports import JobStore
 from domain.kernel.errors import DomainError, InvalidRequest, Unavailable, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.resource import require_found
+from domain.proposals.model import ProposalKind
+from domain.proposals.staleness import mark_stale
 from domain.runs.model import MAX_ATTEMPTS, Run, RunError, RunErrorCode, RunStage, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
 from domain.runs.run_queue import enqueue_run, new_run, require_no_open_run
@@ -80,7 +82,7 @@ class CategoryRuleService:
     async def load(self, tx: Tx, source: str) -> StoredCategories:
         """Return the stored category paths and rules of the source. Raises NotFound."""
         require_found(await tx[SourceStore].get(source))
-        return await _load_stored(tx, source)
+        return await load_stored_categories(tx, source)
 
     async def list_categories(self, build_list: Callable[[StoredCategories], R], stored: StoredCategories) -> R:
         """Return the result of `build_list(stored)`, computed by `run_limited`. Raises Unavailable if this fails."""
@@ -105,8 +107,9 @@ class CategoryRuleService:
         found.refuse_unless_runnable()
         await require_no_open_run(tx, source)
         await _store_rules(tx, source, changes)
+        await mark_stale(tx, source, "The category rules have been changed.", [ProposalKind.CATEGORY_RULES])
         run = await enqueue_run(tx, new_run(source, RunTrigger.CATEGORY_RULES, tx.now))
-        return await _load_stored(tx, source), run
+        return await load_stored_categories(tx, source), run
 
     async def undo(self, tx: Tx, act: AuditAct) -> None:
         """Restore the rules before the act, and queue a run that applies them. Raises the same errors as `change_rules`."""
@@ -156,7 +159,8 @@ async def _store_rules(tx: Tx, source: str, changes: Iterable[RuleChange]) -> No
         await tx[AuditLog].add(describe_change(before or no_rules, after))
 
 
-async def _load_stored(tx: Tx, source: str) -> StoredCategories:
+async def load_stored_categories(tx: Tx, source: str) -> StoredCategories:
+    """Return the stored category paths and rules of a source, and rules of other sources."""
     rules = await tx.store(CategoryRules).get(source)
     paths = await tx[CatalogueStore].list_category_paths(source, MAX_LISTED_PATHS, MAX_PATHS_CHARS)
     return StoredCategories(paths, rules, await _load_other_rules(tx, source))

@@ -10,12 +10,14 @@ from typing import Any
 from domain.audit.model import Change
 from domain.catalogue.model import Stream
 from domain.events.model import Event
+from domain.ingestion.mapping.learned import ConfirmedMapping
 from domain.ingestion.ports import FeedReaderFactory, FeedReaderFailed, ParseFailed
 from domain.ingestion.snapshot_results import MappingRequired, StockOnlySnapshot
 from domain.kernel.json_values import to_json_value
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.model import PushInput, Run
+from domain.runs.replay import ReplayResult
 from domain.runs.usecases.chunk_changes import ChunkPortion, FeedComparison, StatementApplier
 from domain.runs.usecases.execution import create_run_read_request, ignore_progress, load_confirmed_mappings
 from domain.runs.usecases.removal_limit import RemovalLimitExceeded, check_removal_limit
@@ -26,6 +28,8 @@ from ports.workspaces import Workspaces
 
 MAX_FILE_ROWS = 1_000
 """Maximum number of rows of a file that are read."""
+MAX_REPLAYED_ROWS = 5_000
+"""Maximum number of rows of a stored file that are read to test a change."""
 MAX_BATCH_RECORDS = 5_000
 """Maximum number of records of a batch that are read, including the records of earlier parts."""
 MAX_FILE_BYTES = 64 << 20
@@ -59,12 +63,18 @@ class _OpenTransaction:
 
 @dataclass(slots=True)
 class _Outcome:
-    """Events, counts, problems and warnings of a preview."""
+    """Events, counts, problems and warnings of a preview; `error` is the reason why it is incomplete, or None."""
 
     events: list[Event] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     problems: ProblemLog = field(default_factory=ProblemLog)
     warnings: list[str] = field(default_factory=list)
+    error: Exception | None = None
+
+    def fail(self, error: Exception, warning: str) -> None:
+        """Record the error that ends the preview, and a warning about it."""
+        self.error = error
+        self.warnings.append(warning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +103,38 @@ class DryRun:
             outcome.warnings.append(
                 f"{omitted_records:,} earlier records of the batch are not read in a dry run, so withdrawals are not included."
             )
-        return await self._process(tx, source, run, parts, outcome, is_complete=not omitted_records)
+        await self._process(tx, source, run, parts, outcome, is_complete=not omitted_records)
+        return _report_outcome(tx, run, outcome)
 
     async def preview_file(self, tx: Tx, source: Source, run: Run, chunks: AsyncIterator[bytes], size: int) -> Run:
         """Return the run with the outcome that it would have with this file of `size` bytes."""
         outcome = _Outcome()
         if size > MAX_FILE_BYTES:
             outcome.warnings.append(f"The file exceeds {MAX_FILE_BYTES >> 20} MiB, so the dry run did not read it.")
-            return _report_outcome(tx, run, outcome)
-        return await self._process(tx, source, run, chunks, outcome, max_rows=MAX_FILE_ROWS)
+        else:
+            await self._process(tx, source, run, chunks, outcome, max_rows=MAX_FILE_ROWS)
+        return _report_outcome(tx, run, outcome)
+
+    async def replay_file(
+        self,
+        tx: Tx,
+        source: Source,
+        run: Run,
+        chunks: AsyncIterator[bytes],
+        confirmed_mappings: tuple[ConfirmedMapping, ...],
+    ) -> ReplayResult:
+        """Return what the run would do with this file and these confirmed mappings in place of the stored ones.
+
+        At most MAX_REPLAYED_ROWS rows are read; without the whole file, nothing counts as withdrawn.
+        """
+        outcome = _Outcome()
+        await self._process(
+            tx, source, run, chunks, outcome, max_rows=MAX_REPLAYED_ROWS, confirmed_mappings=confirmed_mappings
+        )
+        counts = outcome.counts
+        return ReplayResult(
+            counts["rows"], counts["items"], outcome.problems.total, outcome.events, counts["withdrawn"], outcome.error
+        )
 
     async def _process(
         self,
@@ -113,17 +146,19 @@ class DryRun:
         *,
         is_complete: bool = True,
         max_rows: int | None = None,
-    ) -> Run:
-        """Return the run with the outcome that it would have with the content.
+        confirmed_mappings: tuple[ConfirmedMapping, ...] | None = None,
+    ) -> None:
+        """Add to the outcome what the run would do with the content.
 
         Args:
             tx: The transaction of the dry run.
             source: The source.
             run: The run.
             content: The file or the pushed records.
-            outcome: The outcome with the warnings so far; the results are added to it.
+            outcome: The outcome with the warnings so far.
             is_complete: Whether the content includes all parts of a batch.
             max_rows: Maximum number of rows to read; None for all.
+            confirmed_mappings: The confirmed mappings; None for the stored ones.
         """
         with self.workspaces.create_folder() as folder:
             path = folder / "snapshot"
@@ -133,9 +168,10 @@ class DryRun:
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     for candidate in (run, replace(run, stream=Stream.STOCK)):
-                        request = create_run_read_request(
-                            candidate, source, path, await load_confirmed_mappings(tx, candidate), max_rows
-                        )
+                        mappings = confirmed_mappings
+                        if mappings is None:
+                            mappings = await load_confirmed_mappings(tx, candidate)
+                        request = create_run_read_request(candidate, source, path, mappings, max_rows)
                         with suppress(StockOnlySnapshot):
                             async with self.readers.open(request) as reader:
                                 spooled = await reader.spool(ignore_progress)
@@ -153,16 +189,16 @@ class DryRun:
                                 )
                             break
             except (ParseFailed, FeedReaderFailed) as failure:
-                outcome.warnings.append(f"The run would fail with parse_failed: {failure}")
+                outcome.fail(failure, f"The run would fail with parse_failed: {failure}")
             except MappingRequired as failure:
-                outcome.warnings.append(f"The run would stop with mapping_required: {failure}")
+                outcome.fail(failure, f"The run would stop with mapping_required: {failure}")
             except RemovalLimitExceeded as refusal:
-                outcome.warnings.append(f"The run would fail with shrink_refused: {refusal}")
-            except TimeoutError:
-                outcome.warnings.append(
-                    f"The dry run reached its limit of {TIMEOUT_SECONDS:.0f} seconds. This report is incomplete."
+                outcome.fail(refusal, f"The run would fail with shrink_refused: {refusal}")
+            except TimeoutError as error:
+                outcome.fail(
+                    error,
+                    f"The dry run reached its limit of {TIMEOUT_SECONDS:.0f} seconds. This report is incomplete.",
                 )
-        return _report_outcome(tx, run, outcome)
 
 
 async def _compare_chunks(
@@ -179,6 +215,7 @@ async def _compare_chunks(
     for number in range(len(feed.chunks)):
         chunk = await feed.compare_chunk(number)
         diff = chunk.diff
+        outcome.counts["items"] += len(chunk.fingerprints)
         absent = sorted(diff.absent)[:MAX_BATCH_RECORDS] if complete else []
         if complete and len(diff.absent) > len(absent):
             outcome.warnings.append(f"{len(diff.absent) - len(absent):,} further items would be withdrawn.")
@@ -207,7 +244,8 @@ def _report_outcome(tx: Tx, run: Run, outcome: _Outcome) -> Run:
     recorded.warnings += [*outcome.warnings, *map(_describe_problem, problems.stored[:MAX_LISTED_ENTRIES])]
     if problems.total > MAX_LISTED_ENTRIES:
         recorded.warnings.append(f"{problems.total - MAX_LISTED_ENTRIES:,} further problems are not listed.")
-    stats = {name: number for name, number in {**outcome.counts, "problems": problems.total}.items() if number}
+    counts = {**outcome.counts, "problems": problems.total}
+    stats = {name: number for name, number in counts.items() if number and name != "items"}
     recorded.extra_previews["outcome"] = {
         "stats": stats,
         "changes": len(outcome.events),

@@ -16,12 +16,14 @@ from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import MISSING_DATA_DETAILS
 from domain.runs.usecases.spool import SAMPLE_ROWS, propose_mapping
 
-_MAX_ROWS = 200
+_MAX_ROWS = 1_000
 """Maximum number of rows of one table in an excerpt; several rows may have the same line number."""
 _MAX_CELL_CHARS = 120
 """Maximum characters of a cell in an excerpt."""
-_MAX_SINGLE_LINE_CHARS = 2_000
-"""Maximum characters of a cell if a single line is requested."""
+_MAX_COMPLETE_CELL_CHARS = 2_000
+"""Maximum characters of a cell if only the lines themselves are requested, without neighbours."""
+_MAX_TOTAL_CHARS = 8 << 20
+"""Maximum characters of all cells in excerpts; further lines are omitted."""
 _MAX_CELLS = 200
 """Maximum number of cells of a row in an excerpt."""
 
@@ -29,30 +31,35 @@ _MAX_CELLS = 200
 def read_excerpts(tables: Iterator[FeedTable], lines: Collection[FeedLine], context_rows: int) -> list[FeedExcerpt]:
     """Return the lines at these positions in the tables, with `context_rows` lines before and after each.
 
-    Long cells are truncated. If only one line without neighbours is requested, its cells may be longer.
+    Long cells are truncated. Without neighbours, cells may be longer.
     """
-    max_chars = _MAX_CELL_CHARS if len(lines) > 1 or context_rows else _MAX_SINGLE_LINE_CHARS
+    max_chars = _MAX_CELL_CHARS if context_rows else _MAX_COMPLETE_CELL_CHARS
     wanted: dict[str | None, set[int]] = {}
     for sheet, line in lines:
         wanted.setdefault(sheet, set()).update(range(line - context_rows, line + context_rows + 1))
-    found = []
+    found, remaining = [], _MAX_TOTAL_CHARS
     for table in tables:
         numbers = wanted.pop(table.sheet, None)
         if numbers:
             headers = tuple(_shorten(header, _MAX_CELL_CHARS) for header in table.headers[:_MAX_CELLS])
-            found.append(FeedExcerpt(table.sheet, headers, tuple(_select_rows(table, numbers, max_chars))))
-        if not wanted:
+            rows = tuple(_select_rows(table, numbers, max_chars, remaining))
+            found.append(FeedExcerpt(table.sheet, headers, rows))
+            remaining -= sum(len(text) for _, texts in rows for text in texts)
+        if not wanted or remaining < 0:
             break
     return found
 
 
-def _select_rows(table: FeedTable, numbers: set[int], max_chars: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-    last_number, count = max(numbers), 0
+def _select_rows(
+    table: FeedTable, numbers: set[int], max_chars: int, max_total_chars: int
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    last_number, count, size = max(numbers), 0, 0
     for line, cells in table.rows:
         if line in numbers:
-            yield line, tuple(_shorten(cell, max_chars) for cell in cells[:_MAX_CELLS])
-            count += 1
-        if line > last_number or count == _MAX_ROWS:
+            texts = tuple(_shorten(cell, max_chars) for cell in cells[:_MAX_CELLS])
+            yield line, texts
+            count, size = count + 1, size + sum(map(len, texts))
+        if line > last_number or count == _MAX_ROWS or size > max_total_chars:
             return
 
 

@@ -15,6 +15,8 @@ from domain.jobs.usecases.lane_processor import Handler
 from domain.kernel.resource import require_found
 from domain.matching.index import create_matching_job
 from domain.orgs.ports import OrgStore
+from domain.proposals.model import ProposalKind, create_proposing_job
+from domain.proposals.staleness import mark_stale
 from domain.runs.model import REPLAY_TRIGGERS, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.run_queue import new_image_collection_job, with_next_pull
@@ -63,6 +65,9 @@ async def end_run(
         health_thresholds: Numbers of consecutive failures after which a source is degraded or blocked.
     """
     await _record_unconfirmed_changes(tx, run, error)
+    if run.problems and status == RunStatus.SUCCEEDED:
+        previous = await tx[RunStore].find_last_successful(run.source, run.stream)
+        run = run.with_ignored_problems({one.identity for one in previous.problems if one.ignored} if previous else ())
     source = None if status == RunStatus.CANCELLED else await tx[SourceStore].get(run.source, lock=True)
     await tx[RunStore].save(run.with_end(status, tx.now, error))
     if source is not None:
@@ -86,13 +91,23 @@ async def end_run(
         await tx[PushStore].delete_parts(run.id)
     elif isinstance(run.input, UploadInput):
         await tx[StorageLedger].free(run.input.key)
+    await _queue_further_work(tx, run, status, error)
+    await tx[UsageMeters].release(RECORDS, run.id)
+    await tx[JobStore].finish(job)
+
+
+async def _queue_further_work(tx: Tx, run: Run, status: RunStatus, error: RunError | None) -> None:
+    """Queue the jobs that process what the run has changed or reported."""
     if run.stream == Stream.CATALOGUE and has_changed_catalogue(run.stats):
         await tx[JobStore].add(new_image_collection_job(tx.tenant, run.source, run.id, run.created_at))
         await tx[JobStore].add(create_matching_job(tx.tenant))
         if (await tx[OrgStore].get_organisation()).is_vendor:
             await tx[JobStore].add(create_assessment_job(tx.tenant))
-    await tx[UsageMeters].release(RECORDS, run.id)
-    await tx[JobStore].finish(job)
+    if status == RunStatus.SUCCEEDED:
+        await mark_stale(tx, run.source, "A later run of the source has succeeded.", [ProposalKind.TRIAGE_NOTE])
+    is_relevant = error is not None or run.mappings or run.stats.get("problems") or has_changed_catalogue(run.stats)
+    if status != RunStatus.CANCELLED and is_relevant:
+        await tx[JobStore].add(create_proposing_job(tx.tenant, run=run.id))
 
 
 async def _record_unconfirmed_changes(tx: Tx, run: Run, error: RunError | None) -> None:

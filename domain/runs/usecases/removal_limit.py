@@ -139,7 +139,7 @@ def select_offers_kept_by_catalogue(offers: Offers, statements: Iterable[Product
 
 async def _has_copies(feed: FeedComparison) -> bool:
     async with feed.uow.begin_reading(feed.tenant) as tx:
-        page = await tx[CatalogueStore].list_products(ProductFilter(source=feed.source.id), PageRequest(1))
+        page = await tx[CatalogueStore].list_products(ProductFilter(source=[feed.source.id]), PageRequest(1))
     return bool(page.items)
 
 

@@ -79,12 +79,15 @@ class RunScheduler:
             if source is None:
                 return
             due, minutes = source.get_next_pull(stream), source.get_interval_minutes(stream)
-            if minutes is None or not source.is_runnable:
+            following = source.schedule.find_next_clock_time(stream, tx.now)
+            if minutes is not None:
+                following = tx.now + timedelta(minutes=minutes)
+            if following is None or not source.is_runnable:
                 await tx[SourceStore].save(source.schedule_next_pull(stream, None))
             elif due is not None and due <= tx.now:
                 is_queued = await self._queue_run_unless_open(tx, id, stream)
-                wait = timedelta(minutes=minutes) if is_queued else _RETRY_DELAY
-                await tx[SourceStore].save(source.schedule_next_pull(stream, tx.now + wait))
+                at = following if is_queued else tx.now + _RETRY_DELAY
+                await tx[SourceStore].save(source.schedule_next_pull(stream, at))
 
     async def _queue_run_unless_open(self, tx: Tx, id: str, stream: Stream) -> bool:
         """Queue a run of the stream unless another run of the stream is open; return whether a run was queued."""

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Stream
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.ports import Connectors
 from domain.jobs.ports import JobStore
 from domain.kernel import retention
-from domain.kernel.errors import Conflict, InvalidRequest, Unprocessable
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import require_found
 from domain.mappings.model import SourceMapping
-from domain.runs.model import PushInput, Run, RunDay, RunFilter, RunTrigger, StartRun
+from domain.runs.model import ProblemSelection, PushInput, Run, RunDay, RunFilter, RunTrigger, StartRun
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.run_queue import build_queued_run_change, enqueue_run, new_execution_job, new_run, require_no_open_run
 from domain.runs.sheets import create_feed_settings
@@ -31,6 +32,12 @@ from domain.usage.usecases.quota import refuse_if_spent
 from ports.unit_of_work import Tx
 
 
+async def find_run_of_mapping(tx: Tx, mapping: SourceMapping) -> Run | None:
+    """Return the run whose snapshot a mapping belongs to, or else the one with the newest snapshot; None without snapshot."""
+    replayable = await tx[RunStore].list_replayable(mapping.source, mapping.stream)
+    return next((run for run in replayable if mapping.id in run.mappings), replayable[0] if replayable else None)
+
+
 class Replayer:
     """Queues runs that read stored snapshots again; implements `domain.mappings.usecases.SnapshotReplay`."""
 
@@ -43,8 +50,7 @@ class Replayer:
 
         If no snapshot is stored, nothing is queued. Raises Conflict if a run of the stream is open.
         """
-        replayable = await tx[RunStore].list_replayable(source.id, mapping.stream)
-        chosen = next((run for run in replayable if mapping.id in run.mappings), replayable[0] if replayable else None)
+        chosen = await find_run_of_mapping(tx, mapping)
         if chosen is None:
             await require_no_open_run(tx, source.id, mapping.stream)
         else:
@@ -125,6 +131,29 @@ class RunService:
     async def get(self, tx: Tx, id: str) -> Run:
         """Return a run. Raises NotFound."""
         return require_found(await tx[RunStore].get(id))
+
+    async def set_problems_ignored(self, tx: Tx, id: str, selection: ProblemSelection, *, ignored: bool) -> Run:
+        """Mark problems of a run as ignored or as open, and return the run.
+
+        Problems with the same item, column and value are marked together. Later runs of the source keep ignored problems
+        ignored.
+
+        Raises:
+            NotFound: The run does not exist, or the selection contains no problem.
+            Conflict: The run has not ended.
+        """
+        before = require_found(await tx[RunStore].get(id, lock=True))
+        if before.finished_at is None:
+            raise Conflict("The run has not ended. Wait until it ends.")
+        selected = {problem.identity for problem in selection.select(before.problems)}
+        if not selected:
+            raise NotFound
+        after = before.with_ignored_problems(selected, ignored=ignored)
+        if after != before:
+            await tx[RunStore].save(after)
+            old, new = ({"problems_ignored": run.stats.get("problems_ignored", 0)} for run in (before, after))
+            await tx[AuditLog].add(Change("run", id, "update", old, new))
+        return after
 
     async def queue_pull(self, tx: Tx, source: str, request: StartRun) -> Run:
         """Queue a run that fetches the stream now.

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from domain.catalogue.model import Stream
@@ -20,6 +19,7 @@ from domain.ingestion.ports import (
     FeedReaderFailed,
     FetchFailed,
     ParseFailed,
+    ReadRequest,
 )
 from domain.ingestion.snapshot_results import FeedExcerpt, MappedTable, MappingRequired, RowSearchResult, SpoolResult
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -63,7 +63,7 @@ MAX_PREVIEW_ROWS = 500
 """Maximum number of rows of a new feed that are read."""
 MAX_PREVIEW_PRODUCTS = 6
 """Maximum number of products in a preview."""
-MAX_PREVIEW_PROBLEMS = 20
+MAX_PREVIEW_PROBLEMS = 1_000
 """Maximum number of problems in a preview."""
 
 
@@ -303,16 +303,23 @@ class FeedPreviewer:
         )
 
     async def preview_file(
-        self, source: Source, chunks: AsyncIterator[bytes], confirmed_mappings: tuple[ConfirmedMapping, ...]
+        self,
+        source: Source,
+        chunks: AsyncIterator[bytes],
+        confirmed_mappings: tuple[ConfirmedMapping, ...],
+        stream: Stream = Stream.CATALOGUE,
     ) -> FeedPreview:
-        """Preview a file for a source of kind file.
+        """Preview a file of a source.
 
         Args:
             source: The source.
             chunks: The file's bytes.
             confirmed_mappings: The source's confirmed mappings.
+            stream: The stream.
         """
-        return await self._preview(source, nullcontext(chunks), source_test.MAX_SUBMITTED_BYTES, confirmed_mappings)
+        return await self._preview(
+            source, nullcontext(chunks), source_test.MAX_SUBMITTED_BYTES, confirmed_mappings, stream
+        )
 
     async def _preview(
         self,
@@ -320,6 +327,7 @@ class FeedPreviewer:
         opened: AbstractAsyncContextManager[Any],
         max_bytes: int,
         confirmed_mappings: tuple[ConfirmedMapping, ...],
+        stream: Stream = Stream.CATALOGUE,
     ) -> FeedPreview:
         preview = FeedPreview()
         with self.workspaces.create_folder() as folder:
@@ -332,18 +340,17 @@ class FeedPreviewer:
                             getattr(response, "chunks", response), path, max_bytes
                         )
                     preview = FeedPreview(bytes_read, not is_complete, url)
-                    return await self._read(preview, source, path, confirmed_mappings)
+                    request = create_read_request(source, stream, path, confirmed_mappings, MAX_PREVIEW_ROWS)
+                    return await self._read(preview, request)
+            except ObjectMissing:
+                return replace(preview, failure="The file is no longer stored. Upload the file again.")
             except (FetchFailed, ParseFailed, FeedReaderFailed) as error:
                 return replace(preview, failure=str(error))
             except TimeoutError:
                 return replace(preview, failure=f"The preview took longer than {source_test.TIMEOUT_SECONDS} seconds.")
 
-    async def _read(
-        self, preview: FeedPreview, source: Source, path: Path, confirmed_mappings: tuple[ConfirmedMapping, ...]
-    ) -> FeedPreview:
-        async with self.readers.open(
-            create_read_request(source, Stream.CATALOGUE, path, confirmed_mappings, MAX_PREVIEW_ROWS)
-        ) as reader:
+    async def _read(self, preview: FeedPreview, request: ReadRequest) -> FeedPreview:
+        async with self.readers.open(request) as reader:
             try:
                 spooled = await reader.spool(ignore_progress)
             except MappingRequired as stopped:

@@ -235,6 +235,7 @@ class RowSpooler:
         record_stem = self.grouping.create_stem_recorder(plan) if catalogue else None
         for line, cells in islice(rows, self._count_remaining_rows()):
             self.row_count += 1
+            cells = plan.replace_values(cells)
             key = key_of(cells)
             if key is None:
                 detail = "The row has no SKU, key, GTIN or MPN."

@@ -21,6 +21,7 @@ from domain.kernel.errors import Conflict, InvalidRequest, UndoUnavailable, Unpr
 from domain.kernel.resource import with_changes
 from domain.kernel.suggestions import WordSuggester, format_list
 from domain.orgs.ports import OrgStore
+from domain.proposals.staleness import mark_stale
 from domain.secrets.ports import Vault
 from domain.sources.connector_selection import (
     PUSH_CONNECTOR,
@@ -40,7 +41,7 @@ from domain.sources.model import (
 )
 from domain.sources.ports import SourceStore
 from domain.sources.precedence_update import new_precedence_update_job
-from domain.sources.schedules import plan_pulls, validate_intervals
+from domain.sources.schedules import plan_pulls, validate_schedule
 from domain.sources.source_test import SourceTest, TestFailure
 from domain.sources.usecases.credentials import decrypt_credentials
 from domain.sources.usecases.quota import METER, refuse_further_source
@@ -166,6 +167,8 @@ class SourceService(ResourceService[Source]):
         await self._store_for_undo(
             tx, await tx[AuditLog].add(AUDITED.describe_update(before, after)), deleted_credentials
         )
+        if (before.connector, before.config) != (after.connector, after.config):
+            await mark_stale(tx, after.id, "The source's settings have been changed.")
         if (before.first_party, before.licence_basis) != (after.first_party, after.licence_basis):
             await tx[JobStore].add(new_precedence_update_job(tx.tenant, before))
         if (before.licence_basis in UNSHAREABLE_BASES) != (after.licence_basis in UNSHAREABLE_BASES):
@@ -351,7 +354,7 @@ class SourceService(ResourceService[Source]):
         self, kind: str, connector: str, config: Mapping[str, Any], schedule: Schedule
     ) -> ConnectorInfo | None:
         """Raise an error for invalid settings; return information on the connector, or None for kind push."""
-        if wrong := (*validate_required_settings(kind, config), *validate_intervals(schedule)):
+        if wrong := (*validate_required_settings(kind, config), *validate_schedule(schedule)):
             raise InvalidRequest(
                 "The source's settings are incomplete or out of bounds. Correct the fields in errors[].", fields=wrong
             )
@@ -441,13 +444,13 @@ def _derive_status_fields(before: Source, status: SourceStatus) -> dict[str, Any
 
 
 def _refuse_schedule(kind: str, info: ConnectorInfo | None, schedule: Schedule) -> None:
-    if schedule.interval_minutes is None and schedule.stock_interval_minutes is None:
+    if schedule.interval_minutes is None and schedule.stock_interval_minutes is None and schedule.at is None:
         return
     if kind not in FETCHED_KINDS or info is None or not info.can_fetch:
         detail = f"A source of kind {kind} is not pulled and has no schedule. Omit the schedule."
         raise Unprocessable.for_field("schedule", "invalid_value", detail)
     if schedule.stock_interval_minutes is not None and "stock" not in info.streams:
-        detail = f"The connector {info.name} has no separate stock feed. Use only interval_minutes."
+        detail = f"The connector {info.name} has no separate stock feed. Omit stock_interval_minutes."
         raise Unprocessable.for_field("schedule.stock_interval_minutes", "invalid_value", detail)
 
 

@@ -43,7 +43,7 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], max_le
     """
     old, new = _flatten(before), _flatten(after)
     paths = [path for path in old | new if path not in old or path not in new or old[path] != new[path]]
-    return [Difference(path, *(_format_value(values.get(path), max_length) for values in (old, new))) for path in paths]
+    return [Difference(path, *(format_value(values.get(path), max_length) for values in (old, new))) for path in paths]
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _flatten(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict
     return flattened
 
 
-def _format_value(value: Any, max_length: int) -> str | None:
+def format_value(value: Any, max_length: int) -> str | None:
     """Format a value of an audited object, cut off after `max_length` characters; None remains None."""
     match value:
         case None:
@@ -77,6 +77,21 @@ def _format_value(value: Any, max_length: int) -> str | None:
         case _:
             text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= max_length else text[:max_length] + "…"
+
+
+def list_previewed_changes(
+    preview: Mapping[str, Any],
+) -> list[tuple[Mapping[str, Any], ListPortion[Difference]]]:
+    """Return the first changes of a preview (`Service-Dry-Run: explain`), each with the first fields that would differ."""
+    return [
+        (
+            change,
+            _list_first_differences(
+                *({field["path"]: field.get(side) for field in change["fields"]} for side in ("old", "new"))
+            ),
+        )
+        for change in preview.get("changes", ())[:_PAGE_SIZE]
+    ]
 
 
 def _list_first_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> ListPortion[Difference]:
@@ -108,22 +123,21 @@ async def list_entries(page: PageContext) -> Response:
     }
     found = await page.get_filtered_page("/v1/audit-events", _PAGE_SIZE, filters | days)
     actors = [one["actor"] for one in found["data"]]
-    ids = {one["id"] for one in actors if one["kind"] == "user"} | {one.get("on_behalf_of") for one in actors} - {None}
-    people = await page.people.get_many(ids) if ids else {}
+    ids = {one["id"] for one in actors if one["kind"] == "user"} | {one.get("on_behalf_of") for one in actors}
     return page.render(
         "organisation/audit.html",
         results=found,
         # Changes of one act are shown together; the first entry represents them.
         acts=[list(act) for _, act in groupby(found["data"], lambda one: one["act"])],
-        action_title=lambda action: _find_action_title(page, action),
+        action_title=lambda action: find_action_title(page, action),
         change_title=_format_change_title,
         list_differences=_list_first_differences,
-        people={id: user.name or user.email for id, user in people.items()},
+        people=await page.find_person_names(ids),
         filters=all_filters,
     )
 
 
-def _find_action_title(page: PageContext, action: str) -> str:
+def find_action_title(page: PageContext, action: str) -> str:
     """Return the title of an audited action: the summary of the API operation, or a label if there is no operation."""
     table = page.console.pipeline.table.operations
     return next((one.summary for one in table if one.id == action), None) or find_label(action, "acts")
@@ -141,7 +155,7 @@ async def show_entry(page: PageContext) -> Response:
     return page.render(
         "organisation/entry.html",
         entry=entry,
-        title=_find_action_title(page, entry.context.operation),
+        title=find_action_title(page, entry.context.operation),
         change_title=_format_change_title,
         differences=differences,
     )
@@ -162,16 +176,7 @@ async def preview_undo(page: PageContext) -> Response:
             raise
         page.refused = error
         return page.render("organisation/undo.html", status=200, preview=None, changes=[])
-    changes = [
-        (
-            one,
-            _list_first_differences(
-                *({field["path"]: field.get(side) for field in one["fields"]} for side in ("old", "new"))
-            ),
-        )
-        for one in preview.get("changes", ())[:_PAGE_SIZE]
-    ]
-    return page.render("organisation/undo.html", preview=preview, changes=changes)
+    return page.render("organisation/undo.html", preview=preview, changes=list_previewed_changes(preview))
 
 
 @pages.register_post("/<id>/undo", scope="audit:write", error_view=show_undo_error)

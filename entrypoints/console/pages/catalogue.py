@@ -1,33 +1,36 @@
-"""Pages of the catalogue: product search, a product with its offers and their history, and images."""
+"""Pages of a product: its offers and their history, the origin of its fields, and images."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from adapters.api_json.catalogue import hide_offer_fields
-from domain.catalogue import categories, search_terms
-from domain.catalogue.completions import Completions, complete_query
-from domain.catalogue.filter_counts import FilterCounts
+from domain.catalogue import categories
+from domain.catalogue.data import list_current_offers
 from domain.catalogue.licences import HIDDEN_FIELDS_BY_VIEW, NETWORK_VIEW, OWN_VIEW
 from domain.catalogue.model import ProductFilter
-from domain.kernel.errors import DomainError, NotFound, Unprocessable
+from domain.kernel.errors import NotFound, Unprocessable
+from domain.kernel.paging import PageRequest
 from domain.orgs.model import VENDOR
 from entrypoints.console.charts import build_offer_history
-from entrypoints.console.context import OperationRefused, PageContext, Pages
+from entrypoints.console.context import PageContext, Pages
+from entrypoints.console.corrections import read_editor
 from entrypoints.console.pages.sources import find_source_names
-from entrypoints.console.products import find_price, find_title, list_picture_origins, list_pictures, summarise_offers
+from entrypoints.console.products import (
+    Picture,
+    count_missing_pictures,
+    find_cheapest_offers,
+    find_title,
+    list_pictures,
+    summarise_offers,
+)
 from entrypoints.console.rendering import ListPortion, format_number
 from entrypoints.console.translation import N_, gettext, ngettext
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
 
 Json = Mapping[str, Any]
-_FILTERS = ("brand", "category", "availability", "status", "source")
-_EMPTY_PAGE: Final[Json] = {"data": [], "has_more": False, "next_cursor": None}
-_INCREMENTAL_PAGE_SIZE = 12
-"""Page size of the product list while the person types a search query. Otherwise, the page size is twice as large."""
 _VARIANTS_PER_PAGE = 20
 _OFFERS_PER_PAGE = 8
 """Maximum number of offers that a product's page shows side by side."""
@@ -35,91 +38,6 @@ _MAX_IMAGES = 9
 """Maximum number of images that a product's page shows until the person requests all."""
 
 pages = Pages("/console", section=N_("Catalogue"), scope="products:read")
-
-
-@pages.register_get("/catalogue", title=N_("Products"))
-async def list_products(page: PageContext) -> Response:
-    """Show the list of products, or only the element of the page that htmx requests."""
-    filters, partial = page.query.select("q", *_FILTERS, "cursor"), page.request.element_id
-    q = filters.get("q", "")
-    if max(len(search_terms.normalise_code(q)), len(q)) < 2:
-        filters.pop("q", None)
-    found, counts, completions, names = _EMPTY_PAGE, None, list[str](), dict[str, str]()
-    if partial != "filters":
-        try:
-            found, completions = await _find_products(page, filters)
-        except OperationRefused as error:
-            if error.status != 400:
-                raise
-            page.refused = error
-    if partial != "results":
-        counts, names = await asyncio.gather(_count_filters(page, filters), find_source_names(page))
-    rows = []
-    for product in found["data"]:
-        offers = [offer for variant in product["variants"] for offer in variant["offers"]]
-        picture = next(iter(list_pictures(*product["data"].get("media", ()))), None)
-        rows.append((product, find_title(product), picture, summarise_offers(offers)))
-    return page.render(
-        "catalogue/products.html",
-        status=200,
-        image_origins=(*list_picture_origins(picture for _, _, picture, _ in rows), *page.console.object_origins),
-        results=found,
-        rows=rows,
-        completions=completions,
-        filters=filters,
-        active_filters={name: value for name, value in filters.items() if name != "cursor"},
-        counts=counts,
-        source_names=names,
-        categories=categories.category_by_id(),
-        is_filtered=any(name in filters for name in ("q", *_FILTERS)),
-    )
-
-
-async def _find_products(page: PageContext, parameters: Mapping[str, str]) -> tuple[Json, list[str]]:
-    """Return a page of products, and completions of the search query.
-
-    If the page is not full, it also contains products that match a completion of the query's last word.
-    """
-    filters = {name: value for name, value in parameters.items() if name != "cursor"}
-    cursor, q = parameters.get("cursor"), parameters.get("q", "")
-    limit = (
-        _INCREMENTAL_PAGE_SIZE if page.request.element_id == "results" and not cursor else 2 * _INCREMENTAL_PAGE_SIZE
-    )
-    found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **filters)
-    if not q or found["has_more"] or cursor:
-        return found, []
-    async with page.open_read_transaction() as tx:
-        completions: Completions = await page.get_service("catalogue").find_completions(tx, q)
-    queries = list(complete_query(q, completions))
-    further_queries: list[dict[str, Any]] = [{"q": query} for query in queries[:2]]
-    if completions.variants:
-        further_queries.insert(0, {"variant": ",".join(completions.variants), "q": None})
-    product_by_id = {product["id"]: product for product in found["data"]}
-    for further_query in further_queries:
-        if len(product_by_id) < limit:
-            further_page = await page.api.get("/v1/products", limit=limit, **filters | further_query)
-            product_by_id |= {
-                product["id"]: product for product in further_page["data"] if product["id"] not in product_by_id
-            }
-    return {**_EMPTY_PAGE, "data": list(product_by_id.values())[:limit]}, queries
-
-
-async def _count_filters(page: PageContext, query: Mapping[str, str]) -> FilterCounts | None:
-    """Count the products that match the search by value of each filter; None if the search is invalid.
-
-    If no product matches, those that match the first completion of the query are counted.
-    """
-    filters: dict[str, Any] = {name: query[name] for name in ("q", *_FILTERS) if name in query}
-    catalogue = page.get_service("catalogue")
-    try:
-        async with page.open_read_transaction() as tx:
-            found: FilterCounts = await catalogue.count_filter_values(tx, ProductFilter(**filters))
-            q = filters.get("q", "")
-            if not found.counted_products and (queries := complete_query(q, await catalogue.find_completions(tx, q))):
-                found = await catalogue.count_filter_values(tx, ProductFilter(**filters | {"q": queries[0]}))
-    except DomainError:
-        return None  # the list shows the error
-    return found
 
 
 @pages.register_get("/catalogue/<id>")
@@ -145,7 +63,8 @@ async def _render_product(page: PageContext, view: str) -> Response:
         raise NotFound
     shows_origins = is_own and view == OWN_VIEW
     part, query, names = page.request.element_id or page.query["part"], page.query, await find_source_names(page)
-    variant_index = _find_variant_index(variants, query["variant"])
+    selected_variant = query["variant"] or page.form["variant"]
+    variant_index = _find_variant_index(variants, selected_variant)
     variant = msgspec.json.decode(variants[variant_index]) if variants else None
     offers = variant["offers"] if variant else []
     selected_offers = [offer for offer in offers if offer["id"] == query["offer"]]
@@ -154,32 +73,35 @@ async def _render_product(page: PageContext, view: str) -> Response:
     start = query.get_number("variants")
     start = variant_index - variant_index % _VARIANTS_PER_PAGE if start is None else start
     variant_page = ListPortion.from_items(variants, start, _VARIANTS_PER_PAGE)
-    gallery = list_pictures(*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ()))
+    media = variant["data"].get("media", ()) if variant else (), product["data"].get("media", ())
+    gallery = list_pictures(*media)
     pictures = gallery if part == "pictures" else gallery[:_MAX_IMAGES]
-    # The lowest price is marked when several sources offer.
-    lowest = summarise_offers(offers).price if len({offer["source"] for offer in offers}) > 1 else None
     own_sources = [
         origin["source"] for origin in product.get("provenance", {}).values() if origin.get("reason") == "own"
     ]
+    objects = [product["id"], *product.get("merged_from", ()), *(offer["id"] for offer in offer_page.items)]
+    objects += [variant["id"], *variant.get("merged_from", ())] if variant else []
     return page.render(
         "catalogue/product.html",
-        image_origins=(*list_picture_origins(pictures), *page.console.object_origins),
+        editor=await read_editor(page, objects, is_own=shows_origins),
+        image_origins=page.console.object_origins,
         product=product,
         title=find_title(product),
         category=categories.category_by_id().get(product["data"].get("category", "")),
         images=pictures,
         image_count=len(gallery),
+        missing_image_count=count_missing_pictures(*media),
         variant=variant,
-        variant_title=_format_variant_title(variant) if variant else "",
+        variant_title=format_variant_title(variant) if variant else "",
         variant_page=variant_page,
         rows=[
-            (item, _format_variant_title(item), summarise_offers(item["offers"]))
+            (item, format_variant_title(item), summarise_offers(item["offers"]))
             for item in map(msgspec.json.decode, variant_page.items)
         ],
         offer_page=offer_page,
         offers=sorted(offer_page.items, key=lambda item: (names.get(item["source"], item["source"]), item["location"])),
         has_selected_offer=bool(selected_offers),
-        cheapest_offers={offer["id"] for offer in offer_page.items if lowest and find_price(offer) == lowest[0]},
+        cheapest_offers=find_cheapest_offers(list_current_offers(offers)),
         source_names=names,
         # An unmerged product comes from the source of its offers.
         own_source=next(iter((*own_sources, *(offer["source"] for offer in offers))), ""),
@@ -214,7 +136,7 @@ def _find_variant_index(variants: Sequence[msgspec.Raw], id: str) -> int:
     return 0
 
 
-def _format_variant_title(variant: Json) -> str:
+def format_variant_title(variant: Json) -> str:
     """Return the title of a variant.
 
     The title of an untitled variant is the first available of its options, its SKU, the vendor's ID and its ID.
@@ -222,6 +144,61 @@ def _format_variant_title(variant: Json) -> str:
     data = variant["data"]
     axes = " / ".join(map(str, data.get("axes", {}).values()))
     return data.get("title") or axes or data.get("sku") or variant.get("external_id") or variant["id"]
+
+
+class NamedItem(NamedTuple):
+    """Product or variant in a list: the product's ID and title, the variant's title (empty for a product), and a picture."""
+
+    product: str
+    title: str
+    variant_title: str
+    picture: Picture | None
+
+
+class _NamedProduct(msgspec.Struct):
+    """Part of a product's JSON that names it, with its variants undecoded, since products can have thousands of offers."""
+
+    id: str
+    data: dict[str, Any]
+    variants: msgspec.Raw
+    external_id: str | None = None
+
+
+class _NamedVariant(msgspec.Struct):
+    """Part of a variant's JSON that names it."""
+
+    id: str
+    data: dict[str, Any]
+    external_id: str | None = None
+
+
+_DECODE_PRODUCT = msgspec.json.Decoder(_NamedProduct).decode
+_DECODE_VARIANTS = msgspec.json.Decoder(list[_NamedVariant]).decode
+
+
+async def find_named_items(page: PageContext, ids: Iterable[str | None]) -> dict[str, NamedItem]:
+    """Return titles and pictures of products and variants by ID. IDs of other and of merged objects are omitted.
+
+    Args:
+        page: The context.
+        ids: At most 100 IDs.
+    """
+    wanted, items = {id for id in ids if id}, dict[str, NamedItem]()
+    products, variants = (sorted(id for id in wanted if id.startswith(prefix)) for prefix in ("prod_", "var_"))
+    filters = [ProductFilter(id=products)] if products else []
+    filters += [ProductFilter(variant=variants)] if variants else []
+    async with page.open_read_transaction() as tx:
+        service = page.get_service("catalogue")
+        results = [await service.list_products(tx, filter, PageRequest(100)) for filter in filters]
+    for product in (_DECODE_PRODUCT(document.body) for found in results for document in found.items):
+        id, title, media = product.id, find_title(msgspec.structs.asdict(product)), product.data.get("media", ())
+        items[id] = NamedItem(id, title, "", next(iter(list_pictures(media)), None))
+        for variant in _DECODE_VARIANTS(product.variants) if variants else ():
+            if variant.id in wanted:
+                picture = next(iter(list_pictures(variant.data.get("media", ()), media)), None)
+                variant_title = format_variant_title(msgspec.structs.asdict(variant))
+                items[variant.id] = NamedItem(id, title, variant_title, picture)
+    return {id: item for id, item in items.items() if id in wanted}
 
 
 async def _read_history(page: PageContext, product: Json, offers: Sequence[Json], names: Mapping[str, str]) -> Json:

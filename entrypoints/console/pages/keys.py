@@ -1,7 +1,5 @@
 """Pages of API keys, OAuth apps, and the access that people granted to apps."""
 
-from collections.abc import Iterable, Mapping
-
 from domain.access.model import KEY_PREFIXES, ROLES, SCOPES
 from domain.access.ports import KeyStore
 from domain.kernel.paging import PageRequest
@@ -24,13 +22,6 @@ key_pages = Pages(KEYS_PATH, section="Developers", scope="webhooks:write")
 app_pages = Pages(APPS_PATH, section="Developers", scope="webhooks:read")
 
 
-async def _find_names(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:
-    """Return the display names of users by ID."""
-    ids = {id for id in users if id is not None}
-    found = await page.people.get_many(ids) if ids else {}
-    return {id: found[id].display_name if id in found else gettext("former member") for id in ids}
-
-
 @key_pages.register_get(title=N_("API keys"))
 async def list_keys(page: PageContext) -> Response:
     """Show the active API keys, or the revoked ones if the query selects them."""
@@ -43,7 +34,7 @@ async def list_keys(page: PageContext) -> Response:
         keys=listed.page.items,
         results={"has_more": listed.page.has_more, "next_cursor": listed.page.next_key},
         last_used_at=listed.last_used_at,
-        creator_names=await _find_names(page, [key.member for key in listed.page.items]),
+        creator_names=await page.find_person_names(key.member for key in listed.page.items),
         shows_revoked=shows_revoked,
         prefixes=KEY_PREFIXES,
         now=page.dependencies[Clock].now(),
@@ -106,7 +97,7 @@ async def list_apps(page: PageContext) -> Response:
     async with page.open_transaction("apps.list", livemode=True) as tx:
         listed = await services.apps.list_apps(tx)
         grants = await services.consents.list_consents(tx, page.principal, includes_all_members=page.is_manager)
-    people = await _find_names(page, [grant.user for grant in grants])
+    people = await page.find_person_names(grant.user for grant in grants)
     return page.render("apps/list.html", apps=listed, grants=grants, people=people, describe_scopes=describe_scopes)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +21,7 @@ from domain.kernel.errors import CursorExpired, NotFound
 from domain.kernel.paging import PageRequest
 from domain.people.usecases.keys import KEY_CREATOR_ROLES
 from entrypoints.console.context import PageContext, Pages, encode_json
+from entrypoints.console.pages.catalogue import NamedItem, find_named_items
 from entrypoints.console.rendering import render_template
 from entrypoints.console.request import convert_to_utc
 from entrypoints.console.streams import build_stream_response, encode_event, has_max_streams, is_session_unchanged
@@ -68,8 +69,33 @@ async def list_events(page: PageContext) -> Response:
     """Show the newest events, or a page of older ones."""
     found = await page.get_filtered_page("/v1/changes/recent", _PAGE_SIZE, page.query.select("types"))
     is_live = page.cursor is None and page.refused is None
-    values = {"results": found, "events": found["data"], "types": FEED_TYPES, "selected_type": page.query.get("types")}
-    return page.render("events/list.html", status=200, is_live=is_live, **values)
+    return page.render(
+        "events/list.html",
+        status=200,
+        image_origins=page.console.object_origins,
+        is_live=is_live,
+        results=found,
+        events=found["data"],
+        items=await _find_items(page, found["data"]),
+        types=FEED_TYPES,
+        selected_type=page.query.get("types"),
+    )
+
+
+async def _find_items(page: PageContext, events: Iterable[Mapping[str, Any]]) -> dict[str, NamedItem]:
+    """Return the products of events, with titles and pictures, by the ID of the event."""
+    product_by_event = {event["id"]: _find_product(event) for event in events}
+    items = await find_named_items(page, product_by_event.values())
+    return {event: items[product] for event, product in product_by_event.items() if product in items}
+
+
+def _find_product(event: Mapping[str, Any]) -> str | None:
+    """Return the ID of the product of an event, or of the survivor if the product was merged; None without a product."""
+    data = event["data"]
+    id: str | None = (
+        data.get("merged_into") if event["type"] == "product.merged" else data.get("product", data.get("id"))
+    )
+    return id
 
 
 @event_pages.register_get("/<subject>/<event>")
@@ -133,5 +159,6 @@ async def _stream_list(
                     yield b": \n\n"
                     continue
                 newest_events.extendleft(new)
-                yield encode_event("show", render_template("events/feed.html", None, {"events": newest_events}))
+                values = {"events": newest_events, "items": await _find_items(page, newest_events)}
+                yield encode_event("show", render_template("events/feed.html", None, values))
                 await asyncio.sleep(_MIN_UPDATE_SECONDS)

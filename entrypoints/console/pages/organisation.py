@@ -1,5 +1,6 @@
 """Pages of the organisation: members, plan and usage, exports, and settings."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.kernel.errors import PermissionDenied
@@ -9,8 +10,11 @@ from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
 from domain.outbox.usecases import OutgoingMail
 from domain.people.usecases.members import ROLES, MemberService, OrgSettingsService
+from domain.saved_views.usecases.service import SavedViewService
 from domain.sso.usecases.rules import SsoRules
 from entrypoints.console.context import OperationRefused, PageContext, Pages, require_recent_confirmation
+from entrypoints.console.pages.catalogue_exports import describe_filters
+from entrypoints.console.pages.sources import find_source_names
 from entrypoints.console.rendering import format_words
 from entrypoints.console.request import convert_to_day_start
 from entrypoints.console.translation import N_, gettext
@@ -102,6 +106,9 @@ async def remove_member(page: PageContext) -> Response:
     removed = await page.run_use_case("members.remove", *((service.leave,) if is_self else (service.remove, user.id)))
     # The tokens are already invalid; this only removes them from lists, so a crash before it does no harm.
     await page.sessions.revoke_tokens(removed.user, removed.org)
+    for livemode in (True, False):  # a transaction writes rows of one mode only
+        async with page.open_transaction("members.remove", livemode=livemode) as tx:
+            await SavedViewService().delete_of_person(tx, removed.user)
     if is_self:
         return page.redirect("/console/organisations", gettext("You left the organisation."), tone="info")
     return page.redirect(MEMBERS_PATH, gettext("%(email)s removed", email=removed.email))
@@ -119,14 +126,25 @@ async def show_usage(page: PageContext) -> Response:
     )
 
 
-show_exports = pages.register_template(
-    "/exports",
-    "organisation/exports.html",
-    page_size=_PAGE_SIZE,
-    operation_paths={"results": "/v1/exports"},
-    scope="exports:read",
-    title=N_("Exports"),
-)
+@pages.register_get("/exports", scope="exports:read", title=N_("Exports"))
+async def show_exports(page: PageContext) -> Response:
+    """Show the exports with their filters and files."""
+    results = await page.api.get("/v1/exports", limit=_PAGE_SIZE, starting_after=page.cursor)
+    names = await find_source_names(page)
+    return page.render(
+        "organisation/exports.html",
+        results=results,
+        describe=lambda filters: describe_filters(_list_filter_texts(filters), names),
+    )
+
+
+def _list_filter_texts(filters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each filter of an export, except the time, which is part of its title."""
+    for name, value in filters.items():
+        if name == "id":
+            yield name, ",".join(value) if "id_count" not in filters else "," * (filters["id_count"] - 1)
+        elif name not in ("updated_since", "id_count"):
+            yield name, ",".join(value) if isinstance(value, list) else str(value)
 
 
 @pages.register_post("/exports", scope="exports:write", error_view=show_exports)

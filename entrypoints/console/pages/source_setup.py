@@ -2,27 +2,37 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from adapters.api_json import probes as probes_wire
 from adapters.api_json import sources as sources_wire
+from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import limit_mappings
 from domain.ingestion.ports import Connectors, ConnectorTask
 from domain.ingestion.snapshot_results import MappedTable
-from domain.kernel.errors import DomainError, InvalidRequest, NotFound
-from domain.kernel.json_values import to_json_value
+from domain.kernel.errors import DomainError, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import MAX_CONFIRMED_MAPPINGS
 from domain.mappings.ports import MappingStore
+from domain.mappings.proposal_log import propose_mapping
 from domain.probes.model import Probe
 from domain.runs.model import MAX_SNAPSHOT_BYTES
+from domain.runs.sheets import create_feed_settings
 from domain.runs.usecases.snapshot_views import FeedPreview, FeedPreviewer
 from domain.sources.model import NETWORK_CONNECTOR, Source
 from domain.storage.model import build_upload_key
 from domain.uploads.usecases.drafts import MAX_DRAFT_BYTES, DraftFiles
 from entrypoints.areas.sources import create_source_service
 from entrypoints.console.context import OperationRefused, PageContext, Pages
+from entrypoints.console.mapping_editor import (
+    MAX_EDITOR_COLUMNS,
+    NO_PREVIEW,
+    EditorTable,
+    build_editor_values,
+    build_preview_values,
+    build_table,
+    read_defaults,
+)
 from entrypoints.console.pages.sources import READ_SCOPE, WRITE_SCOPE
 from entrypoints.console.request import MAX_FORM_BYTES, FormData, FormFile
 from entrypoints.console.source_forms import (
@@ -40,6 +50,7 @@ from entrypoints.console.streams import stream_progress
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from entrypoints.settings import Settings
+from ports.clock import Clock
 from ports.objects import ObjectMissing, ObjectStore
 from ports.unit_of_work import UnitOfWork
 
@@ -55,6 +66,8 @@ _MEDIA_TYPES = {
     "xml": "application/xml",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
+MAX_PREVIEW_TABLES = 5
+"""Maximum number of tables of a file whose columns a preview shows."""
 _NO_FILE = N_("The file is missing or empty. Select another file.")
 
 pages = Pages("/console", section=N_("Sources"), scope=WRITE_SCOPE)
@@ -85,19 +98,30 @@ def _get_form_values(page: PageContext) -> FormData:
 @pages.register_get("/sources/new/file")
 async def show_file_form(page: PageContext) -> Response:
     """Show the form for uploading a file; after the upload, show a preview of the file and the form for its source."""
-    form, preview = _get_form_values(page), None
+    form = _get_form_values(page)
     if not (token := form.get("draft")):
         return page.render("sources/new_file.html", max_bytes=MAX_DRAFT_BYTES)
-    draft = _read_draft_token(page, token)
+    draft, fix = _read_draft_token(page, token), form.get("fix")
     if not form.get("name"):
         title = draft.name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100]
         form = FormData([*form.pairs, ("name", title.capitalize() or draft.name)])
-    if page.refused is None:
-        try:
-            preview = await _preview_draft(page, _build_file_source(form), draft)
-        except OperationRefused as error:
-            page.refused = error
-    return page.render("sources/new_file_preview.html", draft=draft, token=token, form=form, preview=preview)
+    defaults = read_defaults(form, {}, fix)
+    file_preview = None
+    try:
+        file_preview = await _preview_draft(page, form, draft, fix)
+    except OperationRefused as error:
+        page.refused = page.refused or error
+    values = build_preview_values(*file_preview, form) if file_preview else NO_PREVIEW
+    return page.render(
+        "sources/new_file_preview.html", draft=draft, token=token, form=form, defaults=defaults,
+        **build_editor_values(form), **values,
+    )  # fmt: skip
+
+
+@pages.register_post("/sources/new/file/preview")
+async def refresh_preview(page: PageContext) -> Response:
+    """Show the preview of an uploaded file with the columns and defaults in the form, or with the fix that it requests."""
+    return await show_file_form(page)
 
 
 @pages.register_post("/sources/new/file", max_bytes=MAX_DRAFT_BYTES + MAX_FORM_BYTES)
@@ -133,9 +157,7 @@ def _read_draft_token(page: PageContext, token: str) -> DraftFile:
 
 def _build_file_source(form: FormData) -> dict[str, Any]:
     """Convert the form to the body of the API request that creates a file source."""
-    config = read_currency_form(form) | {
-        name: text for name, text in form.select("decimal", "warehouse").items() if text != "auto"
-    }
+    config = read_defaults(form, form.select("warehouse"), form.get("fix"))
     return build_source_request(form, "file", config)
 
 
@@ -144,7 +166,14 @@ async def connect_file(page: PageContext) -> Response:
     """Create a source from the form, and import the temporarily stored file as its first upload."""
     drafts, tenant = page.dependencies[DraftFiles], page.principal.tenant
     draft = _read_draft_token(page, page.form["draft"])
+    preview, tables = await _preview_draft(page, page.form, draft)
+    if not preview.is_ok or any(table.edited is None for table in tables):
+        raise Unprocessable(gettext("The file cannot be imported with these columns. Check the preview."))
     source = await page.api.post("/v1/sources", _build_file_source(page.form))
+    async with page.open_transaction("mappings.confirm") as tx:
+        await page.get_service("mappings").store_confirmed_mappings(
+            tx, source["id"], Stream.CATALOGUE, preview.tables[:MAX_PREVIEW_TABLES]
+        )
 
     async def take_over(upload: str) -> None:
         await drafts.copy_to_upload(tenant, draft.id, upload)
@@ -364,20 +393,47 @@ async def connect_network(page: PageContext) -> Response:
     return page.render("sources/new_network.html", form=form)
 
 
-async def _preview_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
-    """Return the template variables of the preview of a temporarily stored file.
+async def _preview_draft(
+    page: PageContext, form: FormData, draft: DraftFile, fix: str = ""
+) -> tuple[FeedPreview, list[EditorTable]]:
+    """Return the preview of a temporarily stored file with the columns in a form, and the editors of its tables.
+
+    The file is read with the proposed mappings, and again if the form changes them.
 
     Raises:
-        OperationRefused: The source in `body` cannot be created.
+        OperationRefused: The source in the form cannot be created.
         NotFound: The file has expired.
     """
-    source, known, previewing = await _create_unsaved_source(page, body, None)
+    source, known, previewing = await _create_unsaved_source(page, _build_file_source(form), None)
     objects, key = page.dependencies[ObjectStore], build_upload_key(page.principal.tenant, draft.id)
     try:
         await objects.get_size(key)
     except ObjectMissing:
         raise NotFound(gettext("The file expired after one hour. Upload the file again.")) from None
-    return _build_preview_values(await previewing.preview_file(source, objects.read(key), known))
+    preview = await previewing.preview_file(source, objects.read(key), known)
+    settings, now = create_feed_settings(source, Stream.CATALOGUE), page.dependencies[Clock].now()
+    tables: list[EditorTable] = []
+    remaining = MAX_EDITOR_COLUMNS
+    for table in preview.tables[:MAX_PREVIEW_TABLES]:
+        if table.is_confirmable and remaining > 0:
+            mapping = propose_mapping(source.id, Stream.CATALOGUE, table, now)
+            tables.append(
+                await asyncio.to_thread(
+                    build_table,
+                    form,
+                    mapping,
+                    settings,
+                    now,
+                    number=len(tables),
+                    sheet=table.sheet,
+                    fix=fix,
+                    max_columns=remaining,
+                )
+            )
+            remaining -= len(tables[-1].columns)
+    if confirmed := tuple(one for table in tables if table.edits for one in table.confirmed):
+        preview = await previewing.preview_file(source, objects.read(key), (*confirmed, *known))
+    return preview, tables
 
 
 async def _preview_pull(
@@ -428,8 +484,8 @@ async def _create_unsaved_source(
 
 def _build_preview_values(preview: FeedPreview) -> dict[str, Any]:
     """Return the template variables of a preview: the columns of each table with samples, and the products."""
-    tables = [_describe_table(table) for table in preview.tables[:5]]
-    return {**to_json_value(replace(preview, tables=())), "ok": preview.is_ok, "tables": tables}
+    tables = [_describe_table(table) for table in preview.tables[:MAX_PREVIEW_TABLES]]
+    return {**build_preview_values(preview, [])["preview"], "tables": tables}
 
 
 def _describe_table(table: MappedTable) -> dict[str, Any]:

@@ -1,24 +1,45 @@
 """Pages of sources: the list, and a source with its health, settings, credentials, emails and category rules."""
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
-from domain.catalogue import categories
+from domain.catalogue.categories import category_by_id
 from domain.ingestion.ports import Connectors
+from domain.kernel.clock_schedule import list_zones
+from domain.runs.model import OpenReview
 from domain.runs.ports import RunStore
 from entrypoints.console.charts import DAILY_STATUS_DAYS, build_daily_status_bars
 from entrypoints.console.context import OperationRefused, PageContext, Pages
-from entrypoints.console.rendering import format_number
+from entrypoints.console.rendering import (
+    CATEGORY_SEPARATOR,
+    LABELS,
+    ListPortion,
+    format_category,
+    format_number,
+    format_time_unit,
+)
 from entrypoints.console.request import FormData
 from entrypoints.console.source_forms import (
+    ScheduleForm,
     build_settings_fields,
     build_sign_in_methods,
     read_credentials_form,
     read_schedule_form,
     read_settings_form,
     set_allowed_senders,
+)
+from entrypoints.console.source_health import (
+    HISTORY_DAYS,
+    MAX_SOURCES,
+    PRICE_DAYS,
+    SCORED_FIELDS,
+    VendorScore,
+    load_history,
+    load_scorecard,
+    load_source_states,
 )
 from entrypoints.console.translation import N_, gettext, ngettext
 from entrypoints.http.exchange import Response
@@ -29,7 +50,10 @@ WRITE_SCOPE = "sources:write"
 _API = "/v1/sources/{id}"
 _MAX_PATHS = 50
 """Maximum number of category paths in a form."""
-_SEPARATOR = " › "
+_MAX_LISTED = 25
+"""Maximum number of sources on a page of the list."""
+_MAX_UNSEARCHED = 10
+"""Number of sources up to which the list has no search."""
 
 pages = Pages("/console/sources", section=N_("Sources"), scope=READ_SCOPE)
 for _rule, _template, _list, _limit in (
@@ -47,25 +71,100 @@ def _build_api_path(page: PageContext) -> str:
     return _API.format_map(page.path_parameters)
 
 
-async def find_source_names(page: PageContext) -> dict[str, str]:
-    """Return the names of the organisation's sources by ID; empty if the person's role cannot read sources."""
+async def load_sources(page: PageContext) -> dict[str, Any]:
+    """Return the organisation's newest sources by ID; empty if the person's role cannot read sources."""
     listed = (await page.api.get("/v1/sources", limit=100))["data"] if page.may(READ_SCOPE) else ()
-    return {source["id"]: source["name"] for source in listed}
+    return {source["id"]: source for source in listed}
+
+
+async def find_source_names(page: PageContext) -> dict[str, str]:
+    """Return the names of the organisation's newest sources by ID; empty if the person's role cannot read sources."""
+    return {id: source["name"] for id, source in (await load_sources(page)).items()}
+
+
+async def list_open_reviews(page: PageContext, sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sources whose newest imports have open problems or unconfirmed mappings, for the macro `source_reviews`.
+
+    The result is empty if the person's role cannot read sources.
+
+    Args:
+        page: The context.
+        sources: The sources as in the API.
+    """
+    if not sources or not page.may(READ_SCOPE):
+        return []
+    source_by_id = {source["id"]: source for source in sources}
+    since = page.dependencies[Clock].now() - timedelta(days=DAILY_STATUS_DAYS)
+    async with page.open_read_transaction() as tx:
+        reviews = await tx[RunStore].list_open_reviews(list(source_by_id), since)
+    return [{"source": source_by_id[review.source], "review": review} for review in reviews]
 
 
 @pages.register_get(title=N_("Sources"))
 async def list_sources(page: PageContext) -> Response:
-    """Show the sources with the outcomes of their recent runs."""
-    found = await page.api.get("/v1/sources", limit=25, starting_after=page.cursor)
-    sources, since = found["data"], page.dependencies[Clock].now() - timedelta(days=DAILY_STATUS_DAYS)
-    async with page.open_read_transaction() as tx:
-        runs = await tx[RunStore].list_newest([source["id"] for source in sources], since) if sources else ()
+    """Show the sources with the outcomes of their imports, those that need attention first."""
+    found = await page.api.get("/v1/sources", limit=MAX_SOURCES, starting_after=page.cursor)
+    states = sorted(await load_source_states(page, found["data"]), key=lambda state: state.rank)
+    groups = Counter(state.group for state in states)
+    filters = page.query.select("status", "q")
+    words = filters.get("q", "").casefold().split()
+    chosen = [
+        state
+        for state in states
+        if filters.get("status", state.group) == state.group
+        and all(word in state.source["name"].casefold() for word in words)
+    ]
+    portion = ListPortion.from_items(chosen, page.query.get_number("from"), _MAX_LISTED)
+    reviews_by_source: dict[str, list[OpenReview]] = {}
+    for each in await list_open_reviews(page, [state.source for state in portion.items]):
+        reviews_by_source.setdefault(each["source"]["id"], []).append(each["review"])
     return page.render(
         "sources/list.html",
+        reviews_by_source=reviews_by_source,
         results=found,
-        daily_statuses=await build_daily_status_bars(page, sources),
-        last_runs={run.source: run for run in runs},
+        portion=portion,
+        daily_statuses=await build_daily_status_bars(page, [state.source for state in portion.items]),
+        groups={name: groups[name] for name in LABELS["source_groups"] if groups[name]},
+        total=len(states),
+        filters=filters,
+        has_search=len(states) > _MAX_UNSEARCHED,
     )
+
+
+@pages.register_get("/scorecard")
+async def show_scorecard(page: PageContext) -> Response:
+    """Show the sources side by side: completeness, problems, punctuality, stock and matches of their data."""
+    found = await page.api.get("/v1/sources", limit=MAX_SOURCES)
+    scores, is_complete = await load_scorecard(page, await load_source_states(page, found["data"]))
+    sort = page.query.get("sort", "name")
+    key, is_descending = SCORE_ORDERS.get(sort.removeprefix("-"), SCORE_ORDERS["name"]), sort.startswith("-")
+    scores.sort(key=lambda score: score.source["name"].casefold())
+    known = sorted((score for score in scores if key(score) is not None), key=key, reverse=is_descending)
+    return page.render(
+        "sources/scorecard.html",
+        scores=known + [score for score in scores if key(score) is None],
+        sort=sort,
+        is_complete=is_complete,
+        has_more=found["has_more"],
+        max_sources=MAX_SOURCES,
+        days=HISTORY_DAYS,
+        price_days=PRICE_DAYS,
+        fields=SCORED_FIELDS,
+    )
+
+
+SCORE_ORDERS: Final[Mapping[str, Callable[[VendorScore], Any]]] = {
+    "name": lambda score: score.source["name"].casefold(),
+    "products": lambda score: score.products,
+    "completeness": lambda score: score.completeness,
+    "problems": lambda score: score.problem_rate,
+    "failed": lambda score: score.failed,
+    "on_time": lambda score: score.on_time,
+    "prices": lambda score: score.price_changes,
+    "out_of_stock": lambda score: score.out_of_stock,
+    "matched": lambda score: score.matched,
+}
+"""Orders of the scorecard by the value of `sort`, after an optional minus sign for the highest first."""
 
 
 @pages.register_get("/<id>")
@@ -80,8 +179,11 @@ async def _render_source(page: PageContext, test_result: Any = None) -> Response
     return page.render(
         "sources/source.html",
         source=source,
+        state=(await load_source_states(page, [source]))[0],
         runs=(await page.api.get(f"{_build_api_path(page)}/runs", limit=5))["data"],
-        daily_statuses=(await build_daily_status_bars(page, [source]))[source["id"]],
+        history=(history := await load_history(page, source["id"])),
+        history_days=HISTORY_DAYS,
+        format_age=lambda age: format_time_unit(round(age, 1), (history.age_chart or {})["unit"]),
         test_result=test_result,
     )
 
@@ -119,8 +221,6 @@ async def show_settings(page: PageContext) -> Response:
         senders="\n".join(senders) if form is None else form["senders"],
         form=form or FormData([]),
         failed_form=failed_form,
-        has_schedule=source["kind"] in ("url", "api"),
-        has_stock_schedule=info is not None and "stock" in info.streams,
     )
 
 
@@ -133,10 +233,29 @@ async def save_settings(page: PageContext) -> Response:
     if info is not None:
         config = read_settings_form(info.config_schema, form, source["config"])
         changes["config"] = set_allowed_senders(config, form) if "senders" in form else config
-    if "interval_minutes" in form:
-        changes["schedule"] = read_schedule_form(form)
     await page.api.send_change("PATCH", _build_api_path(page), changes, form.get_number("version"))
     return page.redirect(f"/console/sources/{source['id']}", gettext("Saved"))
+
+
+@pages.register_form("/<id>/schedule", scope=WRITE_SCOPE)
+async def edit_schedule(page: PageContext) -> Response:
+    """Show the schedule of a source, and save it unless somebody else has changed the source since the form was shown."""
+    source = await page.api.get(_build_api_path(page))
+    if page.must_process:
+        changes = {"schedule": read_schedule_form(page.form)}
+        await page.api.send_change("PATCH", _build_api_path(page), changes, page.form.get_number("version"))
+        return page.redirect(f"/console/sources/{source['id']}/schedule", gettext("Saved"))
+    info = page.dependencies[Connectors].find_connector(source["connector"])
+    errors = page.refused.fields if page.refused else {}
+    return page.render(
+        "sources/schedule.html",
+        source=source,
+        form=ScheduleForm.from_form(page.form) if page.refused else ScheduleForm.from_schedule(source["schedule"]),
+        zones=[(zone, zone) for zone in list_zones()],
+        time_error=next((text for name, text in errors.items() if name.startswith("schedule.at")), ""),
+        day_error=next((text for name, text in errors.items() if name.startswith("schedule.weekdays")), ""),
+        has_stock=info is not None and "stock" in info.streams,
+    )
 
 
 @pages.register_post("/<id>/credentials", scope=WRITE_SCOPE, error_view=show_settings)
@@ -177,7 +296,9 @@ async def list_categories(page: PageContext) -> Response:
     rows = []
     for entry in entries[start : start + _MAX_PATHS]:
         name_by_kind = {
-            name: _SEPARATOR.join(entry[name]["path"]) for name in ("rule", "inherited", "suggestion") if name in entry
+            name: CATEGORY_SEPARATOR.join(entry[name]["path"])
+            for name in ("rule", "inherited", "suggestion")
+            if name in entry
         }
         key = _format_path_key(entry)
         rows.append(
@@ -204,7 +325,7 @@ def _format_path_key(entry: Mapping[str, Any]) -> str:
 
 def _map_category_ids() -> dict[str, str]:
     """Return the IDs of all categories by path, such as `Furniture › Sofas`."""
-    return {_SEPARATOR.join(category.path): category.id for category in categories.category_by_id().values()}
+    return {format_category(id): id for id in category_by_id()}
 
 
 @pages.register_post("/<id>/categories", scope=WRITE_SCOPE, error_view=list_categories)

@@ -118,11 +118,7 @@ async def send_event(page: PageContext) -> Response:
     delivery = await page.api.post(
         f"{_DELIVERY}/resend".format_map(page.path_parameters) if is_resend else f"{_build_endpoint_path(page)}/test"
     )
-    notice = (
-        gettext("Resending the delivery")
-        if is_resend
-        else gettext("Test event sent. Reload the page to see the response.")
-    )
+    notice = gettext("Resending the delivery") if is_resend else gettext("Test event sent")
     return page.redirect(f"{WEBHOOKS_PATH}/{delivery['endpoint']}/deliveries/{delivery['id']}", notice, tone="info")
 
 

@@ -29,7 +29,11 @@
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
-  // Keys: / focuses the search, ? lists the keys, data-key="x" clicks an element, j and k move through [data-list-item].
+  // Fields that are set to the time zone of the browser, if they accept it.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  for (const field of document.querySelectorAll("[data-detect-zone]")) if (!field.options || [...field.options].some((option) => option.value === zone)) field.value = zone;
+
+  // Keys: Ctrl K opens the search over everything, / focuses the search of the page, ? lists the keys, data-key="x" clicks an element, j and k move through [data-list-item].
   const isTextField = (element) => element.closest("input,textarea,select,[contenteditable]");
   const moveFocus = (step) => {
     const items = [...document.querySelectorAll("[data-list-item]")];
@@ -37,7 +41,27 @@
     const index = items.indexOf(document.activeElement.closest("[data-list-item]"));
     items[Math.max(0, Math.min(items.length - 1, index + step))].focus();
   };
+  const palette = document.getElementById("palette");
+  const openPalette = (event) => {
+    if (!palette) return;
+    event.preventDefault();
+    if (!palette.open) palette.showModal();
+    const field = palette.querySelector("input");
+    field.select();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  document.querySelector(".search-toggle")?.addEventListener("click", openPalette);
+  palette?.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+  palette?.addEventListener("keydown", (event) => {
+    const items = [...palette.querySelectorAll("[data-list-item]")];
+    if (event.key === "Enter" && event.target.matches("input") && items.length) { event.preventDefault(); items[0].click(); }
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    const index = items.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+    (items[Math.min(index, items.length - 1)] || palette.querySelector("input")).focus();
+  });
   document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") { openPalette(event); return; }
     if (event.ctrlKey || event.metaKey || event.altKey || isTextField(event.target)) return;
     if (event.key === "/") {
       const field = document.querySelector("main [type=search]");

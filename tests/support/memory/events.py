@@ -229,9 +229,14 @@ class MemoryEventReader:
         everything = self._visible(LogView.own(tenant), ALL)
         return [event for event in everything if event.product in products and event.position > after][::-1][:limit]
 
-    async def count_by_type(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
-        everything = self._visible(LogView.own(tenant), ALL)
-        return Counter(event.type for event in everything if event.position > after and event.time >= since)
+    async def count_price_changes(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        prices = {b'"path":"price"', b'"path":"cost"', b'"path":"msrp"', b'"path":"map"'}
+        return Counter(
+            event.source
+            for event in self._visible(LogView.own(tenant), ALL)
+            if event.position > after and event.time >= since and event.type == "offer.changed" and event.source
+            if any(price in event.body for price in prices)
+        )
 
     def _visible(self, view: LogView, wanted: EventFilter) -> list[LoggedEvent]:
         found = []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.console.products import build_match_item, find_price_range
+from entrypoints.console.products import build_match_item, find_cheapest_offers, find_price_range, summarise_offers
 
 
 def build_offer(**values: Any) -> dict[str, Any]:
@@ -51,3 +51,28 @@ def test_a_match_shows_a_price_only_with_the_label_of_its_kind() -> None:
     assert "180" in format_price(build_offer(price=18_000), build_offer(msrp=15_000))
     assert format_price(build_offer(price=18_000), build_offer(msrp=15_000)) == format_price(build_offer(price=18_000))
     assert format_price(build_offer(msrp=15_000)).endswith("(MSRP)") and "150" in format_price(build_offer(msrp=15_000))
+
+
+@pytest.mark.parametrize(
+    ("offers", "cheapest"),
+    [
+        ([("src_1", {"price": 500}), ("src_2", {"price": 400}), ("src_2", {"price": 400})], {"ofr_1", "ofr_2"}),
+        ([("src_1", {"price": 500}), ("src_2", {"msrp": 400})], set()),
+        ([("src_1", {"price": 500}), ("src_1", {"price": 400})], set()),
+        ([("src_1", {"price": 500}), ("src_2", {"price": 400, "currency": "eur"})], set()),
+        ([("src_1", {"msrp": 500}), ("src_2", {"msrp": 500})], set()),
+        ([("src_1", {}), ("src_2", {})], set()),
+    ],
+)
+def test_the_lowest_price_is_marked_only_if_sources_can_be_compared(offers: list[Any], cheapest: set[str]) -> None:
+    made = [
+        {**build_offer(**values), "id": f"ofr_{number}", "source": source}
+        for number, (source, values) in enumerate(offers)
+    ]
+    assert find_cheapest_offers(made) == cheapest
+
+
+def test_a_summary_names_the_field_of_its_prices() -> None:
+    assert summarise_offers([build_offer(msrp=5), build_offer(cost=3)]).price_field == "msrp"
+    withdrawn = build_offer(price=1, withdrawn_at="2026-11-01T00:00:00Z")
+    assert summarise_offers([withdrawn, build_offer(msrp=5)]).price == (build_amount(5), build_amount(5))

@@ -180,7 +180,8 @@ def _contains_no_null(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_contains_no_null, value))
     if isinstance(value, ProductStatement | VariantStatement | OfferStatement):
-        return all(_contains_no_null(getattr(value, name)) for name in value.__slots__)
+        fields = (getattr(value, name) for name in value.__slots__)
+        return all(_contains_no_null(field) for field in fields if field is not None)  # a field may be unstated
     return value is not None
 
 

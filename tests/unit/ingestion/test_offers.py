@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.catalogue.model import Availability
 from domain.ingestion.values.dates import detect_date_order, parse_date, parse_lead_time
 from domain.ingestion.values.money import detect_decimal_mark, parse_money
-from domain.ingestion.values.stock import Stock, derive_availability, parse_availability, parse_stock, split_stock_word
+from domain.ingestion.values.stock import Stock, parse_availability, parse_stock, split_stock_word
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_unreadable_stock_is_reported() -> None:
     ("quantity", "word"), [(0, "out_of_stock"), (1, "low_stock"), (5, "low_stock"), (6, "in_stock")]
 )
 def test_availability_follows_from_quantity(quantity: int, word: str) -> None:
-    assert derive_availability(quantity) == word
+    assert Availability.from_quantity(quantity) == word
 
 
 def test_a_stock_word_is_extracted_from_a_value() -> None:

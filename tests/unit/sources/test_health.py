@@ -1,13 +1,14 @@
 """Health of a source as its consumers see it."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from domain.events.model import FieldChange
 from domain.kernel.resource import with_changes
 from domain.sources.health import create_health_events
-from domain.sources.model import HealthThresholds, Schedule, StatusReason, compute_freshness
+from domain.sources.model import HealthThresholds, Schedule, StatusReason
 from tests.support import builders
 
 RUN = builders.run("src_1")
@@ -114,10 +115,33 @@ def test_expected_interval_of_a_stream(schedule: Schedule, factor: dict[str, flo
         (36 * 60, None, "fresh"), (72 * 60, None, "late"), (72 * 60 + 1, None, "stale"),
     ],
 )  # fmt: skip
-def test_freshness_depends_on_the_age_of_the_data(age: float, minutes: float | None, state: str) -> None:
-    now = builders.MOMENT
-    found = compute_freshness(now - timedelta(minutes=age), minutes, now)
+def test_freshness_depends_on_the_age_of_the_data(age: float, minutes: int | None, state: str) -> None:
+    now, schedule = builders.MOMENT, Schedule(interval_minutes=minutes)
+    source = builders.source(schedule=schedule, catalogue_at=now - timedelta(minutes=age))
+    found = source.compute_freshness("catalogue", now)
     assert found == {"observed_at": now - timedelta(minutes=age), "age_seconds": int(age * 60), "state": state}
-    assert compute_freshness(None, minutes, now) is None
-    ahead = compute_freshness(now + timedelta(minutes=1), minutes, now)
+    assert source.compute_freshness("stock", now) is None
+    ahead = builders.source(schedule=schedule, catalogue_at=now + timedelta(minutes=1)).compute_freshness(
+        "catalogue", now
+    )
     assert ahead is not None and (ahead["age_seconds"], ahead["state"]) == (0, "fresh")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "now", "state"),
+    [  # read on Friday, 20 November 2026, at 06:31
+        ({}, "2026-11-21 18:30", "fresh"), ({}, "2026-11-21 18:31", "late"), ({}, "2026-11-23 06:31", "stale"),
+        ({"weekdays": ["mon", "fri"]}, "2026-11-23 06:30", "fresh"), ({"weekdays": ["mon", "fri"]}, "2026-11-25 06:31", "late"),
+        ({"weekdays": ["mon", "fri"]}, "2026-11-30 06:31", "stale"),
+        ({"at": ["06:30", "18:00"]}, "2026-11-20 18:00", "fresh"), ({"at": ["06:30", "18:00"]}, "2026-11-21 00:16", "late"),
+        ({"at": ["06:30", "18:00"]}, "2026-11-21 18:01", "stale"),
+        ({"time_zone": "America/New_York"}, "2026-11-20 23:30", "fresh"), ({"time_zone": "America/New_York"}, "2026-11-20 23:31", "late"),
+    ],
+)  # fmt: skip
+def test_freshness_follows_clock_times(schedule: dict[str, Any], now: str, state: str) -> None:
+    read_at = datetime(2026, 11, 20, 6, 31, tzinfo=UTC)
+    source = builders.source(schedule=Schedule(**{"at": ["06:30"], **schedule}), catalogue_at=read_at, stock_at=read_at)
+    found = source.compute_freshness("catalogue", datetime.fromisoformat(f"{now}Z"))
+    assert found is not None and found["state"] == state
+    stock = source.compute_freshness("stock", read_at + timedelta(hours=36, minutes=1))
+    assert stock is not None and stock["state"] == "late", "clock times are those of the catalogue"

@@ -1,1 +1,0 @@
-"""Language models of providers over HTTP, without the providers' libraries."""

@@ -1,0 +1,1 @@
+"""Assistant: conversations in which a language model calls operations for a person."""

@@ -1,0 +1,1 @@
+"""Actions of a person on many products, in the background."""

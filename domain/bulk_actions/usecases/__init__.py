@@ -1,0 +1,1 @@
+"""Use cases of bulk actions: their start, and their execution in the background."""

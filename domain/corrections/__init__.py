@@ -1,0 +1,1 @@
+"""Corrections that people make, one at a time and in bulk."""

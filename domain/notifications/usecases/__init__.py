@@ -1,0 +1,1 @@
+"""Use cases of notifications: rules, digests from the event log, and sending."""

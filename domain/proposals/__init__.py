@@ -1,0 +1,1 @@
+"""Changes that agents propose and people accept or reject."""

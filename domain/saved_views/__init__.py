@@ -1,0 +1,1 @@
+"""Saved views of the product list: filters, order, columns and layout under a name."""

@@ -1,0 +1,1 @@
+"""The assistant with the official client of the AI SDK."""
