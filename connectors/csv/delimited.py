@@ -3,16 +3,16 @@
 import codecs
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from io import TextIOWrapper
 from itertools import chain, islice
 from math import log
 from pathlib import Path
 
-from connectors.csv.headers import find_header
+from connectors.csv.sheets import Record, SheetFormat, read_sheet_tables
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Report, Row, Table
@@ -32,41 +32,29 @@ _NO_DELIMITERS = str.maketrans(dict.fromkeys(f"{DELIMITERS}\r\n", " "))
 
 
 def read_delimited_tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """Yield the only table of the file, whose rows are read from the file as they are iterated. Raises BadData."""
+    """Yield the tables of the file, whose rows are read from the file as they are iterated. Raises BadData."""
     # The default limit of 131,072 applies to the whole process; descriptions in feeds are longer than that.
     csv.field_size_limit(MIB)
     encoding = detect_encoding(path)
     if encoding.error_count:
         ctx.report(Report(f"{encoding.error_count} invalid UTF-8 sequences were replaced by U+FFFD"))
-    raw = path.open("rb")
-    raw.seek(encoding.mark_length)
-    text = TextIOWrapper(raw, encoding=encoding.codec, errors="replace", newline="")
-    try:
-        table = _build_table(ctx, text)
-    except BaseException:
-        text.close()
-        raise
-    yield table
-
-
-def _build_table(ctx: Context, text: TextIOWrapper) -> Table:
-    lines = _iterate_lines(text)
-    sample_lines = list(_take_sample(lines))
+    with closing(_open_lines(path, encoding)) as lines:
+        sample_lines = list(_take_sample(lines))
     _check_width(sample_lines, DELIMITERS)
     stated_delimiter = _find_stated_delimiter(sample_lines)
     delimiter = stated_delimiter or _detect_delimiter(sample_lines, ctx)
-    if stated_delimiter:
-        sample_lines[0] = "\n"
-    measured_lines = _MeasuredLines(chain(sample_lines, lines), delimiter)
-    records = _iterate_records(measured_lines, delimiter)
-    sample = list(_take_sample_records(records, measured_lines))
-    found = find_header([cells for _, cells in sample], ctx.score_header)
-    if found is None:
+
+    def open_records() -> Iterator[Record]:
+        with closing(_open_lines(path, encoding)) as lines:
+            stated = ["\n"] * len(list(islice(lines, 1 if stated_delimiter else 0)))
+            yield from _iterate_records(_MeasuredLines(chain(stated, lines), delimiter), delimiter)
+
+    found = False
+    for table in read_sheet_tables(ctx, open_records, SheetFormat()):
+        found = True
+        yield replace(table, rows=_report_invalid_characters(table, ctx.report))
+    if not found:
         raise BadData("the file has no rows")
-    if len(found.headers) > ctx.limits.columns:
-        raise BadData(f"the file has {len(found.headers)} columns; at most {ctx.limits.columns} are supported")
-    rows = _iterate_rows(chain(sample[found.first_data_row :], records), found.headers, ctx.report)
-    return Table(sheet=None, headers=found.headers, rows=rows)
 
 
 def _take_sample(lines: Iterator[str]) -> Iterator[str]:
@@ -87,51 +75,36 @@ def _check_width(lines: Sequence[str], delimiters: str) -> None:
 
 
 class _MeasuredLines:
-    """Iterable of lines that counts the characters of the current record and raises BadData for a record too large.
-
-    Attributes:
-        record_chars: Number of characters of the current record so far.
-        finished_chars: Number of characters of all previous records.
-    """
+    """Iterable of lines that counts the characters of the current record and raises BadData for a record too large."""
 
     def __init__(self, lines: Iterator[str], delimiter: str) -> None:
-        self.record_chars = 0
-        self.finished_chars = 0
+        self._record_chars = 0
         self._lines = lines
         self._delimiter = delimiter
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
             size = len(line)
-            self.record_chars += size
+            self._record_chars += size
             if size > _MAX_DELIMITERS:
                 _check_width((line,), self._delimiter)
-            if self.record_chars > _MAX_RECORD_CHARS:
+            if self._record_chars > _MAX_RECORD_CHARS:
                 raise BadData(f"one row is longer than {_MAX_RECORD_CHARS // MIB} MiB: a quoted value is not closed")
             yield line
 
     def finish_record(self) -> None:
-        """Add the characters of the current record to `finished_chars`, and start the next record with 0 characters."""
-        self.finished_chars += self.record_chars
-        self.record_chars = 0
+        """Start the next record with 0 characters."""
+        self._record_chars = 0
 
 
-def _take_sample_records(
-    records: Iterator[tuple[int, list[str]]], lines: _MeasuredLines
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records for the detection of the header: the first 200, or fewer if they exceed 4 MiB."""
-    for record in islice(records, _SAMPLE_LINES):
-        yield record
-        if lines.finished_chars > _MAX_RECORD_CHARS:
-            return
-
-
-def _iterate_lines(text: TextIOWrapper) -> Iterator[str]:
+def _open_lines(path: Path, encoding: "FileEncoding") -> Generator[str]:
     """Yield the lines of a file with zero bytes replaced, then an end mark that reveals an unclosed quote.
 
-    The file is closed at its end. Raises BadData for a line that is too long.
+    Raises BadData for a line that is too long.
     """
-    with text:
+    with path.open("rb") as raw:
+        raw.seek(encoding.mark_length)
+        text = TextIOWrapper(raw, encoding=encoding.codec, errors="replace", newline="")
         for number, line in enumerate(iter(partial(text.readline, _MAX_LINE_CHARS), ""), start=1):
             if len(line) >= _MAX_LINE_CHARS:
                 raise BadData(f"line {number} is longer than {_MAX_LINE_CHARS // MIB} MiB; the file is not a table")
@@ -139,7 +112,7 @@ def _iterate_lines(text: TextIOWrapper) -> Iterator[str]:
     yield _END_MARK
 
 
-def _iterate_records(lines: _MeasuredLines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _iterate_records(lines: _MeasuredLines, delimiter: str) -> Iterator[Record]:
     """Yield the records that are not blank, each with the number of its first line.
 
     Raises BadData for a quoted value that is not closed.
@@ -162,37 +135,17 @@ def _iterate_records(lines: _MeasuredLines, delimiter: str) -> Iterator[tuple[in
         raise BadData(f"line {line}: a quoted value is not closed")
 
 
-def _iterate_rows(
-    records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
-) -> Iterator[Row]:
-    """Yield rows with one cell per header; rows that repeat the headers are skipped.
-
-    Short rows are filled with None. Long rows are truncated and reported, and invalid characters are reported.
-    """
-    width, header_row = len(headers), list(headers)
-    extra_reports_left = character_reports_left = _MAX_REPORTS
-    for line, cells in records:
-        if character_reports_left and "\ufffd" in "".join(cells):
-            character_reports_left -= 1
-            column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
-            header = headers[column] if column < width else None
-            report(
-                Report(
-                    "some characters of the value are invalid in the file's encoding and were replaced", line, header
-                )
-            )
-        if len(cells) != width:
-            if extra_reports_left and (extra := sum(1 for cell in cells[width:] if cell.strip())):
-                extra_reports_left -= 1
-                report(
-                    Report(
-                        f"the row has {extra} more values than there are columns; the extra values are ignored",
-                        line=line,
-                    )
-                )
-            yield line, [*cells[:width], *([None] * (width - len(cells)))]
-        elif cells != header_row:
-            yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
+def _report_invalid_characters(table: Table, report: Callable[[Report], None]) -> Iterator[Row]:
+    """Yield the rows of the table, and report the first 100 with characters that were replaced."""
+    reports_left = _MAX_REPORTS
+    for line, cells in table.rows:
+        if reports_left:
+            column = next((at for at, cell in enumerate(cells) if isinstance(cell, str) and "\ufffd" in cell), None)
+            if column is not None:
+                reports_left -= 1
+                detail = "some characters of the value are invalid in the file's encoding and were replaced"
+                report(Report(detail, line, table.headers[column], table.sheet))
+        yield line, cells
 
 
 def _find_stated_delimiter(lines: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Detection of a table's header row, even if rows with titles, groups of columns or units surround the header."""
+"""Detection of a table's header row, even if rows with titles, groups of columns, units or descriptions surround it."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,38 +8,55 @@ MAX_SEARCHED_ROWS = 15
 MAX_SCORED_CELLS = 2_000
 """Maximum number of cells of a row that are compared with words of known headers."""
 MergedArea = tuple[int, int, int, int]
-"""Merged area: first row, first column, last row, last column, counted from 0 within the rows that are examined."""
+"""Merged area: first row, first column, last row and last column."""
 
 _NUMBER = re.compile(r"[-+(]?[$€£]?\s*\d[\d.,\s]*[%)]?")
 _UNITS = {
     "in", "in.", "inch", "inches", '"', "ft", "ft.", "feet", "mm", "cm", "m",
     "lb", "lb.", "lbs", "lbs.", "oz", "oz.", "g", "kg", "kgs",
-    "usd", "cad", "eur", "gbp", "mxn", "aed", "sar", "aud",
+    "usd", "cad", "eur", "gbp", "mxn", "aed", "sar", "aud", "chf", "sek", "dkk", "nok", "pln",
 }  # fmt: skip
 _UNIT_LIKE_TEXTS = {
     "$", "€", "£", "%", "#", "-", "n/a", "ea", "ea.", "each", "pc", "pcs", "qty", "unit", "units", "days", "weeks",
-    "cuft", "cu ft", "cu. ft.", "cbm", "text", "number", "y/n", "yes/no",
+    "cuft", "cu ft", "cu. ft.", "cbm", "m3", "m³", "l", "text", "number", "y/n", "yes/no", "stk", "stück", "st", "tage",
+    "wochen", "string", "integer", "decimal", "numeric", "boolean", "date", "url", "required", "optional", "mandatory",
+    "recommended", "conditional", "pflicht", "pflichtfeld", "obligatoire", "obligatorio", "alphanumeric", "free text",
 }  # fmt: skip
+_DATE_FORMAT = re.compile(r"[dmyhs]{1,4}(?:[-./: ][dmyhs]{1,4}){1,5}")
 _MAX_GROUP_CHARS = 25
 _MAX_NAME_CHARS = 60
 _NARROW_WIDTH = 3
 _MIN_GROUPS = 2
+_MAX_GROUP_ROWS = 2
 _MIN_FILL = 0.9
+_MAX_OTHER_ROWS = 3
+_KNOWN_SHARE = 0.6
+_COMPARED_ROWS = 10
+_NUMERIC_SHARE = 0.8
+_MIN_NUMERIC_COLUMNS = 2
+_MIN_DIGIT_SHARE = 0.2
+_EXAMINED_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderLayout:
-    """Headers of a table and position of its data.
+    """Headers of a table and position of its data, as indexes in the rows that were passed to `find_header`.
 
     Attributes:
-        headers: Names of the columns.
-        first_data_row: Index of the first row of data in the rows that were passed to `find_header`.
+        headers: Names of the columns, such as `Column 7` for a column without a name.
+        names: Names of the columns as in the header, with empty texts for columns without a name.
+        header_row: Index of the first row of the header.
+        first_data_row: Index of the first row of data.
         known_words: Number of words of known headers in the header row.
+        other_rows: Rows below the header that are no data: index and role, such as `other names of the columns`.
     """
 
     headers: tuple[str, ...]
+    names: tuple[str, ...]
+    header_row: int
     first_data_row: int
     known_words: int
+    other_rows: tuple[tuple[int, str], ...] = ()
 
 
 def find_header(
@@ -50,37 +67,65 @@ def find_header(
     """Find the header row of a table; return None if all rows are blank.
 
     Among the first 15 rows that are not blank, the header is the row with the most known words, then the fullest row
-    without numbers, then the first row. Two header rows are joined (`Dimensions` over `Width` gives `Dimensions
-    Width`). Units in the following row become part of the names (`Width (in)`). Blank names become `Column 7`; names
-    may occur twice.
+    without numbers, then the first row. If an earlier row contains known headers above data, it is the header, and the
+    table of the later one is below. Up to three header rows are joined (`Dimensions` over `Width` gives `Dimensions
+    Width`). Units in the following row become part of the names (`Width (in)`), and rows of descriptions or of other names
+    are no data. Blank names become `Column 7`; names may occur twice.
 
     Args:
         rows: The first rows of the table.
         count_known_words: Function that counts the words of known headers in cells.
-        merged_areas: Merged areas within the rows.
+        merged_areas: Merged areas, as indexes in the rows.
     """
     table = [[cell.strip() for cell in row] for row in rows]
     chosen = _choose_header(table, count_known_words)
     if chosen is None:
         return None
     at, known = chosen
-    names, after = _build_names(table, at, merged_areas)
-    if after < len(table) and _is_unit_row(table[after]):
-        names = _append_units(names, table[after])
+    names, first, after = _build_names(table, at, merged_areas)
+    other_rows: list[tuple[int, str]] = []
+    while after < len(table) and len(other_rows) < _MAX_OTHER_ROWS:
+        if _is_unit_row(table[after]):
+            names = _append_units(names, table[after])
+            other_rows.append((after, "the units of the columns"))
+        elif _repeats_names(table[after], table[after + 1 :], known, count_known_words):
+            other_rows.append((after, "other names of the columns"))
+        elif _describes_columns(table[after], table[after + 1 :]):
+            other_rows.append((after, "descriptions of the columns"))
+        else:
+            break
         after += 1
-    return HeaderLayout(_complete_names(names, table[after:]), after, known)
+    headers = _complete_names(names, table[after:])
+    padded = (*names, *[""] * (len(headers) - len(names)))
+    return HeaderLayout(headers, padded[: len(headers)], first, after, known, tuple(other_rows))
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number or an amount, such as `1,299.00` or `$5`."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def is_numeric(cell: str) -> bool:
+    """Return whether a cell is similar to a number, a size or a code: at least a fifth of its characters are digits."""
+    text = cell.strip()[:_EXAMINED_CHARS]
+    return bool(text) and sum(map(str.isdecimal, text)) >= _MIN_DIGIT_SHARE * len(text)
+
+
+def _count_numeric_cells(rows: Sequence[Sequence[str]], column: int) -> int:
+    return sum(column < len(row) and is_numeric(row[column]) for row in rows)
 
 
 def _choose_header(table: list[list[str]], count_known_words: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
-    """Return the index of the row with the highest score as a header row, and its number of known words.
+    """Return the index of the header row, and its number of known words; None if all rows are blank.
 
-    None means that all rows are blank. The score of a row consists of its known words and of its number of filled
-    cells, relative to the median of all rows. Cells that are long or numeric reduce the score.
+    The score of a row consists of its known words and of its number of filled cells, relative to the median of all rows.
+    Cells that are long or numeric reduce the score.
     """
     # One known word in a wide row counts little, because data may contain known words.
     counts = [sum(map(bool, row)) for row in table]
     filled = sorted(filter(None, counts))
     best: tuple[float, int, int] | None = None
+    earlier: tuple[int, int] | None = None
     for at in [at for at, count in enumerate(counts) if count][:MAX_SEARCHED_ROWS]:
         row, count = table[at], counts[at]
         known = count_known_words(row[:MAX_SCORED_CELLS])
@@ -88,17 +133,64 @@ def _choose_header(table: list[list[str]], count_known_words: Callable[[Sequence
         points = known if known > 1 or count <= _NARROW_WIDTH else known * 0.2
         points = (points + min(count / filled[len(filled) // 2], 1.0)) * (plain / count) ** 2
         if best is None or points > best[0] + 1e-9:
+            if best is not None and earlier is None and best[2] > 1 and _has_data(table, best[1], at):
+                earlier = best[1:]
             best = (points, at, known)
-    return best and best[1:]
+    return earlier or (best and best[1:])
 
 
-def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedArea]) -> tuple[list[str], int]:
-    if at > 0 and _is_group_row(table[at - 1], table[at], at - 1, merged_areas):
-        return _join_header_rows(table[at - 1], table[at], at - 1, merged_areas), at + 1
-    below = at + 1
-    if below < len(table) and _is_group_row(table[at], table[below], at, merged_areas):
-        return _join_header_rows(table[at], table[below], at, merged_areas), below + 1
-    return list(table[at]), at + 1
+def _has_data(table: list[list[str]], header_row: int, end: int) -> bool:
+    """Return whether the row below a possible header is data: numbers below names without a number."""
+    below = table[header_row + 1 : end]
+    names = [column for column, name in enumerate(table[header_row]) if name and not is_numeric(name)]
+    return any(sum(_count_numeric_cells([row], column) for column in names) >= max(len(names) / 3, 1) for row in below)
+
+
+def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedArea]) -> tuple[list[str], int, int]:
+    """Return the names of the columns, the index of the first row of the header, and the index after its last row."""
+    names, first, after = list(table[at]), at, at + 1
+    while (
+        first > 0 and at - first < _MAX_GROUP_ROWS and _is_group_row(table[first - 1], names, first - 1, merged_areas)
+    ):
+        names = _join_header_rows(table[first - 1], names, first - 1, merged_areas)
+        first -= 1
+    if first < at:
+        return names, first, after
+    if after < len(table) and _is_group_row(table[at], table[after], at, merged_areas):
+        return _join_header_rows(table[at], table[after], at, merged_areas), at, after + 1
+    return names, first, after
+
+
+def _repeats_names(
+    row: list[str], data: list[list[str]], known: int, count_known_words: Callable[[Sequence[str]], int]
+) -> bool:
+    """Return whether the row below the header contains the headers again, such as their technical names.
+
+    Most of its cells are then known headers without digits, about as many as in the header.
+    """
+    filled = [cell for cell in row if cell]
+    if known < _MIN_GROUPS or len(filled) < _MIN_GROUPS or any(len(cell) > _MAX_NAME_CHARS for cell in filled):
+        return False
+    words = 0 if any(map(_NUMBER.fullmatch, filled)) else count_known_words(row[:MAX_SCORED_CELLS])
+    return words > _MIN_GROUPS and words >= _KNOWN_SHARE * max(len(filled), known) and _lacks_numbers(row, data)
+
+
+def _describes_columns(row: list[str], data: list[list[str]]) -> bool:
+    """Return whether a row below the header describes the columns: sentences where the following rows have numbers."""
+    return any(" " in cell for cell in row) and _lacks_numbers(row, data)
+
+
+def _lacks_numbers(row: list[str], data: list[list[str]]) -> bool:
+    """Return whether a row has texts instead of numbers in all numeric columns of the following rows, at least in two."""
+    examined = data[:_COMPARED_ROWS]
+    if not examined:
+        return False
+    numeric = [
+        column
+        for column, cell in enumerate(row)
+        if cell and _count_numeric_cells(examined, column) >= _NUMERIC_SHARE * len(examined)
+    ]
+    return len(numeric) >= _MIN_NUMERIC_COLUMNS and not any(is_numeric(row[column]) for column in numeric)
 
 
 def _is_group_row(upper: list[str], lower: list[str], at: int, merged_areas: Sequence[MergedArea]) -> bool:
@@ -163,7 +255,7 @@ def _is_unit_row(row: list[str]) -> bool:
     cells = [cell.strip("()[] ").lower() or "-" for cell in row if cell]
     return (
         bool(cells)
-        and all(cell in _UNITS or cell in _UNIT_LIKE_TEXTS for cell in cells)
+        and all(cell in _UNITS or cell in _UNIT_LIKE_TEXTS or _DATE_FORMAT.fullmatch(cell) for cell in cells)
         and not all(c == "-" for c in cells)
     )
 

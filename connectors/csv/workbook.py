@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from decimal import Decimal
-from itertools import chain, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ from python_calamine import (
 )
 
 from connectors.csv.bounds import check_ods, check_xlsb, check_xlsx
-from connectors.csv.headers import MAX_SCORED_CELLS, MAX_SEARCHED_ROWS, HeaderLayout, MergedArea, find_header
+from connectors.csv.headers import MAX_SCORED_CELLS, MergedArea
+from connectors.csv.sheets import Record, SheetFormat, read_sheet_tables
 from connectors.csv.xls import check_xls
 from connectors.sdk.context import Context, Limits
 from connectors.sdk.errors import BadData
-from connectors.sdk.tables import Cell, Report, Row, Table
+from connectors.sdk.tables import Table
 
-_SAMPLE_ROWS = 200
-_MAX_MERGED_AREAS = 2_000
+_MAX_MERGED_AREAS = 100_000
 _MAX_WHOLE_NUMBER = 1e15
 
 
@@ -55,31 +56,16 @@ def read_workbook_tables(ctx: Context, path: Path, workbook_format: str = "xlsx"
         ]
         found = False
         for name in shown:
-            table = _build_table(ctx, workbook, name, is_only_sheet=len(shown) == 1)
-            if table is not None:
+            with _translate_errors(f'the worksheet "{name}"'):
+                sheet = workbook.get_sheet_by_name(name)
+            if sheet.start is None:
+                continue
+            sheet_format = SheetFormat(name, "", len(shown) > 1, _find_merged_areas(sheet))
+            for table in read_sheet_tables(ctx, partial(_iterate_records, sheet), sheet_format):
                 found = True
                 yield table
     if not found:
         raise BadData("no visible worksheet of the workbook contains a table")
-
-
-def _build_table(ctx: Context, workbook: CalamineWorkbook, name: str, *, is_only_sheet: bool) -> Table | None:
-    with _translate_errors(f'the worksheet "{name}"'):
-        sheet = workbook.get_sheet_by_name(name)
-    if sheet.start is None:
-        return None
-    records = _iterate_records(sheet)
-    sample = list(islice(records, _SAMPLE_ROWS))
-    found = find_header([cells for _, cells in sample], ctx.score_header, _find_merged_areas(sheet, sample))
-    if found is None:
-        return None
-    if not is_only_sheet and not _is_table(found, sample):
-        ctx.report(Report("the worksheet contains no table and is ignored", sheet=name))
-        return None
-    if len(found.headers) > ctx.limits.columns:
-        raise BadData(f"the worksheet has {len(found.headers)} columns; at most {ctx.limits.columns} are supported")
-    rows = _iterate_rows(chain(sample[found.first_data_row :], records), found.headers)
-    return Table(sheet=name, headers=found.headers, rows=rows)
 
 
 @contextmanager
@@ -96,12 +82,7 @@ def _translate_errors(subject: str) -> Iterator[None]:
         raise
 
 
-def _is_table(layout: HeaderLayout, sample: list[tuple[int, list[str]]]) -> bool:
-    """Return whether a worksheet contains a table: a row of data, and known headers or at least three columns."""
-    return layout.first_data_row < len(sample) and (layout.known_words > 0 or len(layout.headers) > 2)
-
-
-def _iterate_records(sheet: CalamineSheet) -> Iterator[tuple[int, list[str]]]:
+def _iterate_records(sheet: CalamineSheet) -> Iterator[Record]:
     """Yield the rows that are not blank, each as its row number (from 1) and the texts of its cells."""
     for line, row in enumerate(sheet.iter_rows(), start=1):
         cells = [cell if type(cell) is str else _format_cell(cell) for cell in row]
@@ -109,28 +90,15 @@ def _iterate_records(sheet: CalamineSheet) -> Iterator[tuple[int, list[str]]]:
             yield line, cells
 
 
-def _iterate_rows(records: Iterator[tuple[int, list[str]]], headers: tuple[str, ...]) -> Iterator[Row]:
-    width = len(headers)
-    header_row = list(headers)
-    for line, cells in records:
-        row: list[Cell] = list(cells[:width])
-        if len(row) < width:
-            row.extend([""] * (width - len(row)))
-        if row[0] == header_row[0] and row == header_row:
-            continue
-        yield line, row
-
-
-def _find_merged_areas(sheet: CalamineSheet, sample: list[tuple[int, list[str]]]) -> list[MergedArea]:
-    """Return the merged areas near the top of a worksheet, with positions in `sample`, which has no blank rows."""
-    at = {line - 1: index for index, (line, _) in enumerate(sample)}
+def _find_merged_areas(sheet: CalamineSheet) -> dict[int, list[MergedArea]]:
+    """Return the first merged areas of a worksheet by first line, with lines counted from 1."""
+    areas_by_line: dict[int, list[MergedArea]] = {}
     shift = sheet.start[1] if sheet.start else 0
-    merged_areas = (
-        (at[first], left - shift, at.get(last, at[first]), min(right - shift, left - shift + MAX_SCORED_CELLS))
-        for (first, left), (last, right) in sheet.merged_cell_ranges or ()
-        if at.get(first, _SAMPLE_ROWS) <= MAX_SEARCHED_ROWS and left >= shift
-    )
-    return list(islice(merged_areas, _MAX_MERGED_AREAS))
+    for (first, left), (last, right) in islice(sheet.merged_cell_ranges or (), _MAX_MERGED_AREAS):
+        if left >= shift:
+            area = (first + 1, left - shift, last + 1, min(right - shift, left - shift + MAX_SCORED_CELLS))
+            areas_by_line.setdefault(first + 1, []).append(area)
+    return areas_by_line
 
 
 def _format_cell(value: Any) -> str:

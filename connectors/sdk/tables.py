@@ -56,7 +56,7 @@ class Table:
     Attributes:
         sheet: Name of the worksheet; None for formats without worksheets.
         headers: Names of the columns.
-        rows: Rows in the order of the feed, which can be iterated once.
+        rows: Rows in the order of the feed, which can be iterated once and before the next table is requested.
         fields: Field of each column, as described at DECLARED_FIELDS; None for a column without a field. If the
             connector does not know the fields, `fields` itself is None, and people map the columns.
     """

@@ -200,7 +200,7 @@ def test_reading_streams(tmp_path: Path) -> None:
         file.write("SKU,Name,Qty\n")
         file.writelines(f"SKU-{number},Sofa number {number},{number}\n" for number in range(200_000))
     tracemalloc.start()
-    (table,) = CSV.open().parse_tables(FakeContext(), path)
+    table = next(CSV.open().parse_tables(FakeContext(), path))
     count = sum(1 for _ in table.rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -11,7 +11,7 @@ from domain.catalogue.differences import STOCK_CHECK_FIELDS
 from domain.catalogue.statements import NO_LOCATION
 from domain.ingestion.columns.families import create_family_reader, create_stem_hash_reader
 from domain.ingestion.columns.readers import CellReader, create_cell_reader
-from domain.ingestion.data import load_patterns, load_word_set
+from domain.ingestion.data import load_word_set
 from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping, Row
 from domain.ingestion.values.text import ParseFault, clean_code, clean_value, convert_to_text, quote_text
@@ -24,7 +24,6 @@ _ROW_KIND_HEADERS, _PART_WORDS, _VOLUME_HEADERS, _STOCK_TRACKING_HEADERS, _SPREA
     load_word_set("rows", name) for name in "kinds parts volumes trackers errors".split()
 )
 _FORMULA = re.compile(r"=\s?(?:[A-Z][A-Z.]{1,20}\(|[$']?[A-Z]{1,3}\$?\d{1,7}\b\s?[-+*/&!:)]|[\w' ]{1,40}!\$?[A-Z])")
-_MAX_TOTAL_CHARS = 60
 _MAX_FACT_CHARS = 100
 MAX_VALUE_CHARS = 200
 """Maximum number of characters of a cell that a problem contains, and that a column can replace."""
@@ -50,13 +49,6 @@ def find_spreadsheet_fault(cell: str) -> ParseFault | None:
 def fold_value(text: str) -> str:
     """Return a cell's text in the form in which replacements are compared: regardless of case and repeated blanks."""
     return " ".join(text.split()).casefold()
-
-
-def is_total_label(key: str) -> bool:
-    """Return whether a key is the label of a row of totals (`Subtotal`, `Grand Total:`) instead of the key of an item."""
-    # Keys of items have digits, as a rule at their end.
-    is_short = not key[-1:].isdecimal() and len(key) <= _MAX_TOTAL_CHARS
-    return is_short and load_patterns("rows")["sum"].fullmatch(key.strip(" :*=-")) is not None
 
 
 def _fallback_rank(column: Column) -> int:

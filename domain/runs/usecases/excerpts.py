@@ -5,13 +5,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.columns.row_keys import RowKeys
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.ports import FeedLine, ParseFailed
 from domain.ingestion.records import parse_record
 from domain.ingestion.snapshot_results import FeedExcerpt, FeedRow, RowSearchResult, SnapshotSample
-from domain.ingestion.values.text import replace_text_surrogates
+from domain.ingestion.values.text import ParseFault, replace_text_surrogates
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import MISSING_DATA_DETAILS
 from domain.runs.usecases.spool import SAMPLE_ROWS, propose_mapping
@@ -200,13 +202,13 @@ def _find_problems(table: FeedTable, head: list[Row], mapping: HeaderMapping, se
             for name in mapping.missing
         ]
     plan = ReadPlan(mapping, settings)
-    key_of = plan.read_product_key if settings.stream == "catalogue" else plan.read_variant_key
+    keys = RowKeys(plan, Stream(settings.stream), head)
     groups: dict[str, list[Row]] = {}
     problems: list[Problem] = []
     for line, cells in head:
-        if (key := key_of(cells)) is None:
-            detail = "The row has no SKU, key, GTIN or MPN."
-            problems.append(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=table.sheet))
+        key = keys.read_key(cells)
+        if isinstance(key, ParseFault):
+            problems.append(Problem("sku", key.problem, key.detail, line=line, sheet=table.sheet))
         else:
             groups.setdefault(key, []).append((line, cells))
     for key, rows in groups.items():

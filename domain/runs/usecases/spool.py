@@ -11,13 +11,14 @@ from typing import Any
 
 from domain.catalogue.batch import SLOT_COUNT
 from domain.catalogue.model import Stream
-from domain.ingestion.columns.plan import ReadPlan, is_total_label
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.columns.row_keys import RowKeys
 from domain.ingestion.mapping.learned import LearnedMappings
 from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.ports import ParseFailed, ReadRequest
 from domain.ingestion.snapshot_results import MappingRequired, SpoolResult, StockOnlySnapshot
-from domain.ingestion.values.text import quote_text, replace_surrogates, replace_text_surrogates
+from domain.ingestion.values.text import ParseFault, replace_surrogates, replace_text_surrogates
 from domain.kernel.bounds import BYTES_PER_COUNTED_ROW, MAX_ROWS_PER_PRODUCT
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposal_log import TableLog
@@ -186,7 +187,8 @@ class RowSpooler:
             self.sheets.append(
                 Sheet(table.sheet, plan, compute_salt(mapping, settings), find_column_locations(mapping, plan))
             )
-            self._spool_rows(len(self.sheets) - 1, chain(head, table.rows))
+            keys = RowKeys(plan, self.stream, head)
+            self._spool_rows(len(self.sheets) - 1, keys, chain(head, table.rows))
             if self._count_remaining_rows() == 0:
                 break
         if lacks_key and not self.sheets:
@@ -226,24 +228,18 @@ class RowSpooler:
         """Return the number of rows that may still be read, or None without a limit."""
         return None if self._request.max_rows is None else max(0, self._request.max_rows - self.row_count)
 
-    def _spool_rows(self, index: int, rows: Iterator[Row]) -> None:
+    def _spool_rows(self, index: int, keys: RowKeys, rows: Iterator[Row]) -> None:
         sheet, catalogue = self.sheets[index], self.stream == Stream.CATALOGUE
         plan, sheet_name = sheet.plan, sheet.name
         assert plan is not None
-        key_of = plan.read_product_key if catalogue else plan.read_variant_key
         record_parts = self.bundles.create_part_recorder(plan) if catalogue else None
         record_stem = self.grouping.create_stem_recorder(plan) if catalogue else None
         for line, cells in islice(rows, self._count_remaining_rows()):
             self.row_count += 1
             cells = plan.replace_values(cells)
-            key = key_of(cells)
-            if key is None:
-                detail = "The row has no SKU, key, GTIN or MPN."
-                self.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=sheet_name))
-                continue
-            if is_total_label(key):
-                detail = f"The row of {quote_text(key)} is a total of other rows, not an item."
-                self.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=sheet_name))
+            key = keys.read_key(cells)
+            if isinstance(key, ParseFault):
+                self.problems.add(Problem("sku", key.problem, key.detail, line=line, sheet=sheet_name))
                 continue
             try:
                 if record_parts is not None:

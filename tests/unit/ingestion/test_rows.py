@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.columns.plan import ReadPlan, is_total_label
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.columns.row_keys import RowKeys, is_total_label
 from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.values.text import ParseFault
 from domain.kernel.problems import Problem
 from tests.unit.ingestion.test_normalisation import _normalise
 
@@ -284,3 +287,26 @@ def test_a_short_line_next_to_a_series_name_counts_as_a_title() -> None:
     given = dict[str, Any](product.variants[0].data["dimensions"])
     assert {side: length["hundredths_in"] for side, length in given.items()} == {"width": 5551, "depth": 3268}
     assert [str(problem.problem) for problem in problems] == ["conflict"]
+
+
+def test_headings_and_notes_are_no_items() -> None:
+    headers = ["SKU", "Name", "Colour", "Price"]
+    items: list[list[Any]] = [["AB-1", "Table", "oak", "10"], ["AB-2", "Chair", "oak", "5"]]
+    rows = [
+        ["LIVING ROOM", "", "", ""],
+        ["AB-3", "", "", ""],
+        ["", "", "", "All prices without VAT."],
+        ["SERIES 12", None, None, None],
+        ["Total", "", "", "15"],
+    ]
+    mapping = map_declared_fields(headers, ["sku", "title", "colour", "price"])
+    plan = ReadPlan(mapping, FeedSettings(currency="usd"))
+    keys = RowKeys(plan, Stream.CATALOGUE, list(enumerate([*items, *rows])))
+    found = [keys.read_key(row) for row in [*items, *rows]]
+    assert [key for key in found if isinstance(key, str)] == ["AB-1", "AB-2", "AB-3"]
+    assert [key.detail for key in found if isinstance(key, ParseFault)] == [
+        'The row with only "LIVING ROOM" is a heading or a note, not an item.',
+        'The row with only "All prices without VAT." is a heading or a note, not an item.',
+        'The row with only "SERIES 12" is a heading or a note, not an item.',
+        'The row of "Total" is a total of other rows, not an item.',
+    ]

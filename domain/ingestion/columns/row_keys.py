@@ -1,0 +1,68 @@
+"""Keys of the rows of a table, and rows that are no items: headings, notes and totals."""
+
+import re
+from collections.abc import Sequence
+from statistics import median_low
+from typing import Final
+
+from domain.catalogue.model import Stream
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.data import load_patterns
+from domain.ingestion.model import Cell, Row
+from domain.ingestion.values.text import ParseFault, convert_to_text, quote_text
+from domain.kernel.problems import ProblemKind
+
+_MAX_TOTAL_CHARS = 60
+_MIN_USUAL_VALUES = 3
+_LETTERS = re.compile(r"[^\W\d_]+")
+_DIGITS = re.compile(r"\d+")
+_NO_KEY: Final = ParseFault(ProblemKind.MISSING, "The row has no SKU, key, GTIN or MPN.")
+
+
+def is_total_label(key: str) -> bool:
+    """Return whether a key is the label of a row of totals (`Subtotal`, `Grand Total:`) instead of the key of an item."""
+    # Keys of items have digits, as a rule at their end.
+    is_short = not key[-1:].isdecimal() and len(key) <= _MAX_TOTAL_CHARS
+    return is_short and load_patterns("rows")["sum"].fullmatch(key.strip(" :*=-")) is not None
+
+
+class RowKeys:
+    """Reader of the keys of a table's rows.
+
+    In a table whose rows usually have three or more values, a row with a single value is a heading or a note, unless the
+    value is a code in the form of the table's other keys.
+    """
+
+    def __init__(self, plan: ReadPlan, stream: Stream, first_rows: Sequence[Row]) -> None:
+        self._read_key = plan.read_product_key if stream == Stream.CATALOGUE else plan.read_variant_key
+        counts = [_count_values(cells) for _, cells in first_rows]
+        self._has_headings = bool(counts) and median_low(counts) >= _MIN_USUAL_VALUES
+        rows = [cells for (_, cells), count in zip(first_rows, counts, strict=True) if count > 1]
+        self._forms = {_find_form(key) for cells in rows if (key := self._read_key(cells)) is not None}
+
+    def read_key(self, cells: Sequence[Cell]) -> str | ParseFault:
+        """Return the key of a row, or the reason why the row is no item."""
+        key = self._read_key(cells)
+        if self._has_headings and _count_values(cells) == 1 and not self._is_code(key):
+            text = next(filter(None, map(convert_to_text, cells)), "")
+            if not is_total_label(text):
+                detail = f"The row with only {quote_text(text)} is a heading or a note, not an item."
+                return ParseFault(ProblemKind.UNREADABLE, detail)
+        if key is None:
+            return _NO_KEY
+        if is_total_label(key):
+            detail = f"The row of {quote_text(key)} is a total of other rows, not an item."
+            return ParseFault(ProblemKind.UNREADABLE, detail)
+        return key
+
+    def _is_code(self, key: str | None) -> bool:
+        return key is not None and _DIGITS.search(key) is not None and _find_form(key) in self._forms
+
+
+def _count_values(cells: Sequence[Cell]) -> int:
+    return sum(1 for cell in cells if cell is not None and cell != "" and str(cell).strip())
+
+
+def _find_form(key: str) -> str:
+    """Return the form of a key, in which each group of letters is `A` and each group of digits is `0`."""
+    return _DIGITS.sub("0", _LETTERS.sub("A", key))
