@@ -111,7 +111,8 @@ def is_numeric(cell: str) -> bool:
     return bool(text) and sum(map(str.isdecimal, text)) >= _MIN_DIGIT_SHARE * len(text)
 
 
-def _count_numeric_cells(rows: Sequence[Sequence[str]], column: int) -> int:
+def count_numeric_cells(rows: Sequence[Sequence[str]], column: int) -> int:
+    """Return the number of rows whose cell in a column is numeric."""
     return sum(column < len(row) and is_numeric(row[column]) for row in rows)
 
 
@@ -143,7 +144,7 @@ def _has_data(table: list[list[str]], header_row: int, end: int) -> bool:
     """Return whether the row below a possible header is data: numbers below names without a number."""
     below = table[header_row + 1 : end]
     names = [column for column, name in enumerate(table[header_row]) if name and not is_numeric(name)]
-    return any(sum(_count_numeric_cells([row], column) for column in names) >= max(len(names) / 3, 1) for row in below)
+    return any(sum(count_numeric_cells([row], column) for column in names) >= max(len(names) / 3, 1) for row in below)
 
 
 def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedArea]) -> tuple[list[str], int, int]:
@@ -188,7 +189,7 @@ def _lacks_numbers(row: list[str], data: list[list[str]]) -> bool:
     numeric = [
         column
         for column, cell in enumerate(row)
-        if cell and _count_numeric_cells(examined, column) >= _NUMERIC_SHARE * len(examined)
+        if cell and count_numeric_cells(examined, column) >= _NUMERIC_SHARE * len(examined)
     ]
     return len(numeric) >= _MIN_NUMERIC_COLUMNS and not any(is_numeric(row[column]) for column in numeric)
 

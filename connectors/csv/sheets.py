@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
 
-from connectors.csv.headers import HeaderLayout, MergedArea, find_header, is_number, is_numeric
+from connectors.csv.headers import HeaderLayout, MergedArea, count_numeric_cells, find_header, is_number, is_numeric
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Cell, Report, Row, Table
@@ -332,18 +332,11 @@ def _select_cells(open_records: Callable[[], Iterator[Record]], lines: range, co
 
 
 def _find_numeric_columns(records: Sequence[Record], columns: range) -> list[int]:
-    """Return up to four columns that are numeric in most of the first records, up to a gap or a row with one value."""
-    examined: list[list[str]] = []
-    for line, cells in records[:_NUMERIC_SAMPLE_ROWS]:
-        if sum(map(bool, cells)) < _MIN_KNOWN or line > records[0][0] + len(examined):
-            break
-        examined.append(cells)
+    """Return up to four columns that are numeric in most of the first five records with several values."""
+    several = (cells for _, cells in records if sum(map(bool, cells)) >= _MIN_KNOWN)
+    examined = list(islice(several, _NUMERIC_SAMPLE_ROWS))
     least = max(_NUMERIC_SHARE * len(examined), 1)
-    found = (
-        column
-        for column in columns
-        if sum(is_numeric(cells[column]) for cells in examined if column < len(cells)) >= least
-    )
+    found = (column for column in columns if count_numeric_cells(examined, column) >= least)
     return list(islice(found, _MAX_NUMERIC_COLUMNS))
 
 

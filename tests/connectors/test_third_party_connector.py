@@ -263,7 +263,7 @@ def test_a_file_over_a_real_connection(tmp_path: Path) -> None:
                 path = tmp_path / "feed.csv"
                 path.write_bytes(b"".join([chunk async for chunk in answer.chunks]))
         await runner.cleanup()
-        (table,) = connectors.parse_tables("csv", job, path, len, [].append)
+        table = next(connectors.parse_tables("csv", job, path, len, [].append))
         return list(table.rows)
 
     assert asyncio.run(run()) == [(2, ["A", "1"])]

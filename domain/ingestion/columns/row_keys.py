@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from statistics import median_low
 from typing import Final
 
 from domain.catalogue.model import Stream
@@ -29,34 +28,34 @@ def is_total_label(key: str) -> bool:
 class RowKeys:
     """Reader of the keys of a table's rows.
 
-    In a table whose rows usually have three or more values, a row with a single value is a heading or a note, unless the
+    In a table whose fuller rows have three or more values, a row with a single value is a heading or a note, unless the
     value is a code in the form of the table's other keys.
     """
 
     def __init__(self, plan: ReadPlan, stream: Stream, first_rows: Sequence[Row]) -> None:
         self._read_key = plan.read_product_key if stream == Stream.CATALOGUE else plan.read_variant_key
         counts = [_count_values(cells) for _, cells in first_rows]
-        self._has_headings = bool(counts) and median_low(counts) >= _MIN_USUAL_VALUES
+        # Up to three quarters of the first rows can be headings.
+        self._has_headings = bool(counts) and sorted(counts)[len(counts) * 3 // 4] >= _MIN_USUAL_VALUES
         rows = [cells for (_, cells), count in zip(first_rows, counts, strict=True) if count > 1]
         self._forms = {_find_form(key) for cells in rows if (key := self._read_key(cells)) is not None}
 
     def read_key(self, cells: Sequence[Cell]) -> str | ParseFault:
         """Return the key of a row, or the reason why the row is no item."""
         key = self._read_key(cells)
-        if self._has_headings and _count_values(cells) == 1 and not self._is_code(key):
-            text = next(filter(None, map(convert_to_text, cells)), "")
-            if not is_total_label(text):
-                detail = f"The row with only {quote_text(text)} is a heading or a note, not an item."
-                return ParseFault(ProblemKind.UNREADABLE, detail)
-        if key is None:
-            return _NO_KEY
-        if is_total_label(key):
-            detail = f"The row of {quote_text(key)} is a total of other rows, not an item."
+        if key is not None and not is_total_label(key) and (not self._has_headings or _count_values(cells) != 1):
+            return key
+        if (total := next(filter(is_total_label, map(convert_to_text, cells)), None)) is not None:
+            detail = f"The row of {quote_text(total)} is a total of other rows, not an item."
             return ParseFault(ProblemKind.UNREADABLE, detail)
-        return key
-
-    def _is_code(self, key: str | None) -> bool:
-        return key is not None and _DIGITS.search(key) is not None and _find_form(key) in self._forms
+        if not self._has_headings or _count_values(cells) != 1:
+            return _NO_KEY
+        if key is not None and _DIGITS.search(key) and _find_form(key) in self._forms:
+            return key
+        text = next(filter(None, map(convert_to_text, cells)))
+        return ParseFault(
+            ProblemKind.UNREADABLE, f"The row with only {quote_text(text)} is a heading or a note, not an item."
+        )
 
 
 def _count_values(cells: Sequence[Cell]) -> int:
