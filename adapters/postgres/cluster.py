@@ -68,6 +68,7 @@ _MAKE_SHARDS_VISIBLE = b"SET citus.override_table_visibility = off; SET statemen
 """Session settings with which a node lists its shards among its tables, where they are hidden by default."""
 
 _POLL_SECONDS = 2.0
+_MAX_REMOVAL_POLLS = 30
 
 ProgressReporter = Callable[[str], None]
 
@@ -469,9 +470,24 @@ async def move_organisation(
             "to_host": target.server.host, "to_port": target.server.port}  # fmt: skip
     # The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no
     # row, without an error (Citus 13).
+    await _remove_moved_shards(connection, target, report)
     async with _report_move_progress(connection, report):
         await connection.fetch_value("move_shard", shard=shard, **ends)
     return MoveResult(org, source.server.name, target.server.name, shard, neighbours)
+
+
+async def _remove_moved_shards(connection: CoordinatorConnection, node: NodeStatus, report: ProgressReporter) -> None:
+    """Wait, for at most a minute, until the node has deleted the shards that were moved away from it.
+
+    A shard cannot be moved to a node that still stores it. The node deletes it as soon as no transaction uses it.
+    """
+    for _ in range(_MAX_REMOVAL_POLLS):
+        await connection.fetch_rows("remove_moved_shards")
+        remaining = await connection.fetch_value("count_moved_shards", group=node.server.group)
+        if not remaining:
+            return
+        report(f"{node.server.name} still has to delete {remaining} shards that were moved away")
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def rebalance_shards(connection: CoordinatorConnection, report: ProgressReporter) -> int:

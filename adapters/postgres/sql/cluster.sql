@@ -99,6 +99,12 @@ SELECT groupid FROM pg_dist_placement WHERE shardid = %(shard)s
 SELECT count(*) FROM organisations o
 WHERE o.id <> %(org)s AND get_shard_id_for_distribution_column({anchor}::regclass, o.id) = %(shard)s
 
+-- remove_moved_shards --
+CALL citus_cleanup_orphaned_resources()
+
+-- count_moved_shards --
+SELECT count(*) FROM pg_dist_cleanup WHERE node_group_id = %(group)s
+
 -- move_shard --
 SELECT citus_move_shard_placement(%(shard)s::bigint, %(from_host)s::text, %(from_port)s::integer, %(to_host)s::text, %(to_port)s::integer, 'force_logical')
 
