@@ -38,6 +38,8 @@ from domain.kernel.bounds import MAX_ENTRY_CHARS, MAX_IMPORTED_VARIANTS, MAX_OFF
 from domain.kernel.problems import Problem, ProblemKind
 
 _STOCK = frozenset(f"offer.{name}" for name in STOCK_CHECK_FIELDS)
+_COLUMN_OPTION = 99
+"""Number of the option of columns that describe one variant each; numbers in headers are smaller."""
 _IDENTIFYING_FIELDS = ("sku", "gtin", "mpn", "title")
 
 
@@ -62,7 +64,9 @@ def normalise_rows(
     first_cells: list[Any] = []
     blank_fields_by_row: list[frozenset[str]] = []
     states_status = False
-    for line, cells in rows:
+    for (line, cells), option in (
+        (given_row, option) for given_row in rows for option in plan.find_options(given_row[1])
+    ):
         row = RowDraft(product, line)
         row.blank_fields, row.covers_locations, row.states_status = (
             plan.find_blank_fields(cells),
@@ -71,7 +75,11 @@ def normalise_rows(
         )
         states_status |= row.states_status
         blank_fields_by_row.append(row.blank_fields)
-        read_row(plan, cells, row)
+        if option is None:
+            read_row(plan, cells, row)
+        else:
+            read_row(plan, cells, row, option.readers)
+            product.option_names[_COLUMN_OPTION], row.option_values[_COLUMN_OPTION] = option.axis, option.value
         row.is_untracked = plan.is_untracked is not None and plan.is_untracked(cells)
         if row.media_urls:
             add_media(row)
@@ -99,7 +107,9 @@ def normalise_rows(
         blank_fields=frozenset.intersection(*blank_fields_by_row),
         has_product_key=product.is_grouped,
     )
-    return statement, plan.select_reported(product.problems, rows)
+    # A row with several options is read once for each of them.
+    problems = list(dict.fromkeys(product.problems)) if plan.options else product.problems
+    return statement, plan.select_reported(problems, rows)
 
 
 def _complete_variants(product: ProductDraft) -> None:
@@ -129,6 +139,8 @@ def _find_variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | 
         return plan.read_variant_key(cells) or key
     own = plan.read_variant_key(cells) if row.variant or row.option_values or row.offers else None
     options = _join_option_values(row)
+    if _COLUMN_OPTION in row.option_values:
+        return f"{own or key} / {options}"
     if own is not None and (row.variant or own != key):
         return _make_key_unique(own, options, row)
     if options:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from domain.catalogue.data_limits import TrimmedEntries
 from domain.catalogue.differences import STOCK_CHECK_FIELDS
@@ -32,6 +33,7 @@ _READ_FIRST = (
 )
 _READ_LAST = ("features", "availability")
 _KEY_ORDER = ("variant_key", "sku", "mpn", "gtin")
+_WITHOUT_OPTIONS: Final = (None,)
 RowTest = Callable[[Sequence[Any]], bool]
 RowKeyReader = Callable[[Sequence[Cell]], "str | None"]
 
@@ -100,6 +102,42 @@ def _list_carton_columns(columns: Sequence[Column]) -> list[tuple[int, int, froz
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnOption:
+    """Option of variants that some columns describe, such as one fabric group in a price list with a column for each.
+
+    Attributes:
+        axis: The name of the axis.
+        value: The value of the axis.
+        positions: The positions of the option's columns.
+        readers: The position and the reader of these columns and of all columns without an option.
+    """
+
+    axis: str
+    value: str
+    positions: frozenset[int]
+    readers: Sequence[tuple[int, CellReader]]
+
+
+def _list_options(columns: Sequence[Column], readers: Sequence[tuple[int, CellReader]]) -> list[ColumnOption]:
+    """Return the options that columns describe, in the order of the columns."""
+    positions_by_option: dict[tuple[str, str], set[int]] = {}
+    for column in columns:
+        if option := column.find_setting("option"):
+            axis = column.find_setting("axis") or "Option"
+            positions_by_option.setdefault((axis, option), set()).add(column.position)
+    option_positions = frozenset(chain.from_iterable(positions_by_option.values()))
+    return [
+        ColumnOption(
+            axis,
+            value,
+            frozenset(own),
+            [entry for entry in readers if entry[0] in own or entry[0] not in option_positions],
+        )
+        for (axis, value), own in positions_by_option.items()
+    ]
+
+
 class ReadPlan:
     """Plan for reading rows, derived from a column mapping and the settings of a source.
 
@@ -111,6 +149,7 @@ class ReadPlan:
         has_key_column: Whether a column contains keys; if not, titles are used as keys.
         default_location: The location of offers whose row and column name no location.
         component_positions: The positions of columns that list the parts of sets.
+        options: The options, if columns describe different variants of one row; empty otherwise.
         carton_columns: The position, carton index (from 0) and properties of columns about numbered cartons.
         is_part: Returns whether a row is a part of a set; None if no column distinguishes parts.
         is_untracked: Returns whether the stock of a row is not tracked; None if no column contains this.
@@ -173,7 +212,8 @@ class ReadPlan:
             for column in sorted(columns, key=_compute_reading_order)
             if column.field != "variant_key"
         ]
-        self.has_product_column = bool(product_key_positions)
+        self.options = _list_options(columns, self.readers)
+        self.has_product_column = bool(product_key_positions or self.options)
         self.has_key_column = any(column.field in KEYS for column in columns)
         self.read_product_key = (
             _create_first_value_reader([*product_key_positions, *variant_key_positions])
@@ -188,10 +228,10 @@ class ReadPlan:
             else read_title
         )
         self.read_title = read_title if titles else None
-        self.read_stem_hash = None if product_key_positions else create_stem_hash_reader(codes, titles)
+        self.read_stem_hash = None if self.has_product_column else create_stem_hash_reader(codes, titles)
         self.read_family = (
             None
-            if product_key_positions
+            if self.has_product_column
             else create_family_reader(codes, titles, find_positions("colour"), find_positions("description"))
         )
         self.default_location = settings.warehouse or NO_LOCATION
@@ -270,6 +310,15 @@ class ReadPlan:
     def _has_cell(self, cells: Sequence[Any], position: int) -> bool:
         """Return whether the row has a cell at a position, which can be blank."""
         return not self._sparse or (position < len(cells) and cells[position] is not None)
+
+    def find_options(self, cells: Sequence[Any]) -> Sequence[ColumnOption | None]:
+        """Return the options for which a row has values; None stands for a row without an option."""
+        if not self.options:
+            return _WITHOUT_OPTIONS
+        stated = frozenset(
+            position for position, cell in enumerate(cells) if cell is not None and convert_to_text(cell)
+        )
+        return [option for option in self.options if option.positions & stated] or _WITHOUT_OPTIONS
 
     def row_covers_locations(self, cells: Sequence[Any]) -> bool:
         """Return whether `covers_locations` applies to a row, because none of the cells for stock is absent."""

@@ -78,7 +78,9 @@ _SIZE: Final[Mapping[str, ColumnSetting]] = {
     ),
 }
 _LOCATION: Final[Mapping[str, ColumnSetting]] = {
-    "location": ColumnSetting(lambda text: text.strip() or None, "the name of a warehouse or another location")
+    "location": ColumnSetting(lambda text: text.strip() or None, "the name of a warehouse or another location"),
+    "option": ColumnSetting(lambda text: text.strip() or None, "the option of the variants that the column describes"),
+    "axis": ColumnSetting(lambda text: text.strip() or None, "the name of the axis to which the option belongs"),
 }
 _MONEY: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,

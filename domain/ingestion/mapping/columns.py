@@ -20,18 +20,18 @@ _FALLBACK_PREFIXES = ("dimensions.", "rug.", "compliance.", "cartons.")
 
 ColumnEntry = Column | UnmappedColumn
 ColumnTarget = tuple[str, str]
-"""Target of a column: the field, and the location or an empty string."""
+"""Target of a column: the field, and its location and option or an empty string."""
 
 
 def find_column_target(column: Column) -> ColumnTarget:
-    """Return the target of a column: field and location.
+    """Return the target of a column: field, and location with the option.
 
     Only one column may have a target, unless `allows_several_columns` is true for the field. A column that is not read
     (`is_alternative`) has a target of its own: the field and its position.
     """
     if column.is_alternative:
         return column.field, f"column {column.position}"
-    return column.field, column.find_setting("location") or ""
+    return column.field, (column.find_setting("location") or "") + (column.find_setting("option") or "")
 
 
 def allows_several_columns(field: str) -> bool:

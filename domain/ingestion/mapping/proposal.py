@@ -19,6 +19,7 @@ from domain.ingestion.mapping.neighbours import (
     map_shopify_type,
     map_warehouses,
 )
+from domain.ingestion.mapping.options import map_options
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
 from domain.ingestion.values.text import clean_line, convert_to_text
 from domain.ingestion.vocabulary.fields import COMBINED_FIELDS, IGNORE, KEYS, MONEY, is_field, parse_declared_field
@@ -123,7 +124,8 @@ def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
     )
 
     def find_target(meaning: HeaderMeaning) -> tuple[str, str]:
-        return meaning.field, dict(meaning.settings).get("location", "")
+        settings = dict(meaning.settings)
+        return meaning.field, settings.get("location", "") + settings.get("option", "")
 
     def find_available(meanings: Sequence[HeaderMeaning], header: str) -> HeaderMeaning | None:
         """Return the best meaning that is still available for a column, or None."""
@@ -188,6 +190,7 @@ def propose_column_mapping(
     _reduce_scores_of_blank_columns(draft)
     correct_by_neighbours(draft)
     map_warehouses(draft)
+    map_options(draft)
     _prefer_price_code(draft)
     _ensure_field(draft, "sku", _NOT_SKU_FIELDS)
     _ensure_title(draft)

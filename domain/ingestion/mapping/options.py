@@ -1,0 +1,78 @@
+"""Columns that each contain the prices or the stock of one variant, such as one for each fabric group or size."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from domain.ingestion.data import load_patterns
+from domain.ingestion.mapping.neighbours import MappingDraft
+from domain.ingestion.values.money import parse_money
+from domain.ingestion.values.text import clean_line
+from domain.ingestion.values.words import parse_number
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY
+from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings
+
+_SIZE_AXIS = "Size"
+_MIN_COLUMNS = 2
+_SCORE = 70
+_MIN_CLEAR_SCORE = 60
+_VALUE_FIELDS = MONEY | {"quantity"}
+_OPTION_FIELDS = _VALUE_FIELDS | {"", IGNORE, "axes.Size", "dimensions", "rug.size_text", "category_path"}
+"""Fields that headers of options can have before their values are examined."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OptionHeader:
+    """Header that names a variant: the words before it, the axis, and the value of the axis."""
+
+    before: str
+    axis: str
+    value: str
+
+
+def _parse_header(header: str) -> _OptionHeader | None:
+    text = clean_line(header)
+    for name, pattern in load_patterns("options").items():
+        if found := pattern.fullmatch(text):
+            axis = found["axis"] if name == "group" else _SIZE_AXIS
+            return _OptionHeader(found["before"].strip(" :-/("), axis, found["value"].strip())
+    return None
+
+
+def map_options(draft: MappingDraft) -> None:
+    """Set the meanings of columns that contain the prices or the stock of one variant each.
+
+    There must be at least two such columns with the same axis and the same words before it, and their values must be
+    amounts. The words determine the field; without words, the amounts are prices, or quantities in a feed of stock.
+    """
+    groups: dict[tuple[str, str], dict[int, _OptionHeader]] = defaultdict(dict)
+    for position, header in enumerate(draft.headers):
+        option = _parse_header(header)
+        if option is not None and draft.find_confident_field(position) in _OPTION_FIELDS:
+            groups[option.before.casefold(), option.axis.casefold()][position] = option
+    for options in groups.values():
+        values = {option.value.casefold() for option in options.values()}
+        cells = [cell for position in options for cell in draft.samples[position] if cell.strip()]
+        are_amounts = bool(cells) and all(map(_is_amount, cells))
+        if len(values) < _MIN_COLUMNS or len(values) < len(options) or not are_amounts:
+            continue
+        for position, meaning in _build_meanings(draft, options):
+            draft.meanings[position] = (meaning,)
+
+
+def _is_amount(cell: str) -> bool:
+    return parse_number(cell).value is not None or parse_money(cell, "usd").value is not None
+
+
+def _build_meanings(draft: MappingDraft, options: dict[int, _OptionHeader]) -> Iterator[tuple[int, HeaderMeaning]]:
+    """Yield the meaning of each column of a group, if the words before the options have no other meaning."""
+    before = next(iter(options.values())).before
+    meanings = find_header_meanings(before) if before else ()
+    stated = meanings[0] if meanings and meanings[0].score >= _MIN_CLEAR_SCORE else None
+    if stated is not None and stated.field not in _VALUE_FIELDS:
+        return
+    default = "quantity" if draft.settings.stream == "stock" else "price"
+    for position, option in options.items():
+        settings = (*(stated.settings if stated else ()), ("axis", option.axis), ("option", option.value))
+        score = stated.score if stated else _SCORE
+        yield position, HeaderMeaning(stated.field if stated else default, score, settings, is_guess=stated is None)

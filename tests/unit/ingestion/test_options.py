@@ -1,0 +1,84 @@
+"""Columns that each describe one variant of a row: fabric groups, sizes and beds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.mapping.proposal import propose_column_mapping
+from domain.ingestion.model import FeedSettings
+from domain.ingestion.normalisation import normalise_rows
+from domain.kernel.problems import Problem
+
+Variants = list[tuple[str, dict[str, str], list[dict[str, Any]]]]
+
+
+def _read(headers: Sequence[str], row: list[Any], **settings: Any) -> tuple[Variants, list[Problem]]:
+    given = FeedSettings(**{"currency": "eur", **settings})
+    plan = ReadPlan(propose_column_mapping(headers, [row], given), given)
+    product, problems = normalise_rows(str(plan.read_product_key(row)), [(2, row)], plan)
+    variants = [
+        (variant.key, variant.data.get("axes", {}), [dict[str, Any](offer.data) for offer in variant.offers])
+        for variant in product.variants
+    ]
+    return variants, problems
+
+
+def test_fabric_groups_are_variants() -> None:
+    headers = ["Artikel-Nr.", "Bezeichnung", "EK netto PG 1", "EK netto PG 2", "EK netto PG 3"]
+    variants, problems = _read(headers, ["V-1", "Sofa Alma", "899,00", "", "1099,00"])
+    assert variants == [
+        ("V-1 / 1", {"PG": "1"}, [{"currency": "eur", "cost": 89900}]),
+        ("V-1 / 3", {"PG": "3"}, [{"currency": "eur", "cost": 109900}]),
+    ]
+    assert not problems
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "axis"),
+    [
+        ("Stoffgruppe A", "Stoffgruppe B", "Stoffgruppe"),
+        ("Price Group 1", "Price Group 2", "Price Group"),
+        ("MSRP Leather 10", "MSRP Leather 20", "Leather"),
+        ("Cat. A", "Cat. B", "Cat"),
+        ("120x180", "160 x 230 cm", "Size"),
+        ("2'6\" x 8'", "5' x 8'", "Size"),
+        ("Price Twin", "Price Queen", "Size"),
+    ],
+)
+def test_headers_of_options(first: str, second: str, axis: str) -> None:
+    variants, _ = _read(["SKU", "Name", first, second], ["V-1", "Alma", "10.00", "20.00"])
+    assert [list(axes) for _, axes, _ in variants] == [[axis], [axis]]
+    prices = [offer.get("price") or offer.get("msrp") for _, _, (offer,) in variants]
+    assert prices == [1000, 2000]
+
+
+def test_sizes_in_a_stock_report_are_quantities() -> None:
+    variants, _ = _read(["SKU", "Name", "120x180", "160x230"], ["R-1", "Rug Atlas", "4", "0"], stream="stock")
+    assert [(key, offer["quantity"]) for key, _, (offer,) in variants] == [("R-1 / 120x180", 4), ("R-1 / 160x230", 0)]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["SKU", "Name", "Price 1", "Price 2"],
+        ["SKU", "Name", "Fabric 1", "Fabric 2"],
+        ["SKU", "Name", "Group 1", "Price"],
+        ["SKU", "Name", "Image 1", "Image 2"],
+    ],
+)
+def test_other_numbered_columns_are_no_options(headers: list[str]) -> None:
+    text = "Linen" if "Fabric 1" in headers else "12.00"
+    variants, _ = _read(headers, ["V-1", "Sofa", text, text])
+    assert [key for key, _, _ in variants] == ["V-1"]
+
+
+def test_rows_with_few_options() -> None:
+    """A fault of a column without an option is reported once, and a row without amounts has no option."""
+    headers, settings = ["SKU", "Name", "Width (cm)", "Price Twin", "Price Queen"], FeedSettings(currency="eur")
+    plan = ReadPlan(propose_column_mapping(headers, [["B-1", "Bed", "95", "10.00", "20.00"]], settings), settings)
+    _, problems = normalise_rows("B-2", [(3, ["B-2", "Bed", "wide", "10.00", "20.00"])], plan)
+    assert [(problem.line, problem.column) for problem in problems] == [(3, "Width (cm)")]
+    product, _ = normalise_rows("B-3", [(4, ["B-3", "Bed", "95", "", ""])], plan)
+    assert [(variant.key, variant.data.get("axes")) for variant in product.variants] == [("B-3", None)]
