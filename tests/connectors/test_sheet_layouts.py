@@ -60,7 +60,7 @@ def test_table_below_another(read: Any) -> None:
         assert [row[:5] for row in tables[0][1][:2]] == TABLES[1:]
 
 
-def test_table_beside_another_with_equal_headers(read: Any) -> None:
+def test_tables_side_by_side_with_equal_headers(read: Any) -> None:
     rows = [
         [*left, *right]
         for left, right in zip(ROUND, [ROUND[0], ["R-3", "Bar table", "60", "99.00"], ["", "", "", ""]], strict=True)
@@ -71,7 +71,7 @@ def test_table_beside_another_with_equal_headers(read: Any) -> None:
     assert tables[1][1] == [["R-3", "Bar table", "60", "99.00"]]
 
 
-def test_legend_beside_a_table(read: Any) -> None:
+def test_legend_at_the_right_of_a_table(read: Any) -> None:
     data = [[f"C-{n}", f"Chair {n}", str(100 + n)] for n in range(8)]
     legend = [["Code", "Fabric"], ["10", "Linen"], ["11", "Velvet"]]
     rows = [
