@@ -48,7 +48,7 @@ def _read_tables(ctx: Context, path: Path, kind: str) -> Iterator[Table]:
         return (merchant.apply_merchant_fields(table, ctx) for table in delimited.read_delimited_tables(ctx, path))
     if kind == "x12":
         return x12_tables(ctx, path)
-    if kind == "html" or (kind in {"json", "jsonl"} and ctx.config.get("format") == "json_ld"):
+    if kind in {"html", "json_ld"}:
         return schema_org.read_document(ctx, path, web_page=kind == "html")
     return _read_record_tables(ctx, path, kind)
 

@@ -1,11 +1,13 @@
 """Detection of a file's format by its content, because file names and content types of vendors are often wrong."""
 
 import json
+import re
 from pathlib import Path
 
 from connectors.csv.archives import inflate_entry, open_archive
 from connectors.sdk.context import MIB
 from connectors.sdk.errors import BadData
+from connectors.sdk.readers.schema_org import MAX_PAGE_CHARS
 from connectors.sdk.readers.x12 import is_x12
 
 _HEAD_BYTES = 64 * 1024
@@ -32,8 +34,11 @@ _REFUSED_SIGNATURES = (
 )
 
 
+_SCHEMA_ORG = re.compile(r'"@context"\s*:\s*"https?://schema\.org')
+
+
 def detect_format(path: Path, format: str | None) -> str:
-    """Return the format of a file: csv, x12, html, json, jsonl or xml, or for a workbook xlsx, xls, xlsb or ods.
+    """Return the format of a file: csv, x12, html, json, jsonl, json_ld or xml, or for a workbook xlsx, xls, xlsb or ods.
 
     `format` is the source's setting `format`, which decides between text formats. Raises BadData for any other format.
     """
@@ -51,7 +56,7 @@ def detect_format(path: Path, format: str | None) -> str:
     message = next((message for signature, message in _REFUSED_SIGNATURES if head.startswith(signature)), None)
     if message:
         raise BadData(message)
-    return "x12" if is_x12(head) else _detect_text_format(head, format)
+    return "x12" if is_x12(head) else _detect_text_format(head, path.stat().st_size, format)
 
 
 def _detect_zip_format(path: Path) -> str:
@@ -73,13 +78,15 @@ def _detect_zip_format(path: Path) -> str:
     raise BadData("the file is a zip archive in an archive; send the unpacked file")
 
 
-def _detect_text_format(head: bytes, format: str | None) -> str:
+def _detect_text_format(head: bytes, size: int, format: str | None) -> str:
     text = head.decode("utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8", errors="replace")
     text = text.lstrip("\ufeff \t\r\n")
     if text.startswith("<"):
         return _detect_markup_format(text, format)
     if text.startswith(("{", "[")) and format not in {"csv", "tsv"}:
-        return "jsonl" if format == "jsonl" else _detect_json_format(text)
+        detected = "jsonl" if format == "jsonl" else _detect_json_format(text)
+        is_document = format is None and detected == "json" and size <= MAX_PAGE_CHARS
+        return "json_ld" if format == "json_ld" or (is_document and _SCHEMA_ORG.search(text)) else detected
     if format in _FORMAT_NAMES:
         raise BadData(f"the file is not {_FORMAT_NAMES[format]}; correct or remove config.format")
     return "csv"
@@ -89,7 +96,7 @@ def _detect_markup_format(text: str, format: str | None) -> str:
     """Return the format xml, or html for a web page whose JSON-LD is read. Raises BadData for any other web page."""
     start = text[:4096].lower()
     if "<html" in start or start.startswith(("<!doctype html", "<head", "<body", "<div", "<script")):
-        if format == "json_ld":
+        if format == "json_ld" or "application/ld+json" in text:
             return "html"
         raise BadData("the file is a web page (HTML), perhaps a sign-in page, not a feed")
     return "xml"

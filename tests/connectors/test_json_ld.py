@@ -189,6 +189,15 @@ def test_json_ld_by_itself(reader: Any) -> None:
     assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1", "A-2"]
 
 
+def test_json_ld_is_detected(reader: Any) -> None:
+    for content in (json.dumps([SOFA]), f"<!doctype html><html>{build_page(SOFA)}</html>"):
+        ((table, found),) = reader(content.encode())
+        assert table.headers[0] == "productGroupID"
+        assert len(found) == 1
+    ((table, _),) = reader("\n".join([json.dumps(SOFA)] * 2).encode())
+    assert table.fields is None, "JSON Lines are records"
+
+
 def test_pages_that_are_hard_to_parse(reader: Any) -> None:
     deep = "<div>" * 1_000_000
     assert len(read_rows(reader, SOFA)) == 1

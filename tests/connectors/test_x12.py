@@ -93,6 +93,17 @@ def test_prices(reader: Any) -> None:
     )
 
 
+def test_several_prices_of_an_item(reader: Any) -> None:
+    """Of several prices for one column the more reliable is used in any order, and the others are reported."""
+    prices = ["CTP*RS*RES*450", "CTP*RS*RTL*500", "CTP*RS*MSR*507", "CTP*WH*UCP*199", "CTP*WH*CON*180"]
+    for order in (prices, prices[::-1]):
+        item = read_rows(reader, build_interchange(build_transaction("832", "LIN*1*VN*A-1", *order)))[0]
+        assert [item[name] for name in ("Cost", "List price", "Price")] == ["199", "507", "450"]
+        assert any(
+            "several prices for the column Cost; the first of UCP" in one.detail for one in reader.context.reports
+        )
+
+
 def test_several_transactions_and_interchanges(reader: Any) -> None:
     other = build_transaction("997", "AK1*IB*1", number="0009")
     content = build_interchange(PRICES, STOCK, other) + "\r\n" + build_interchange(STOCK, end="\n", number="8")

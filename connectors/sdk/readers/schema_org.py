@@ -11,7 +11,7 @@ from . import json_records
 from .json_ld import Node, extract_scripts, find_first_text, find_node_types, find_products, parse_script, to_list
 from .schema_cells import COLUMNS, ReportFunction, extract_cells
 
-_MAX_PAGE_CHARS = 16 * MIB
+MAX_PAGE_CHARS = 16 * MIB
 _MAX_VARIANTS = 5_000
 
 
@@ -29,8 +29,8 @@ def read_document(ctx: Context, path: Path, *, web_page: bool) -> Iterator[Table
                 )
             ]
         )
-    if path.stat().st_size > _MAX_PAGE_CHARS:
-        raise BadData(f"the file is larger than {_MAX_PAGE_CHARS // MIB} MiB")
+    if path.stat().st_size > MAX_PAGE_CHARS:
+        raise BadData(f"the file is larger than {MAX_PAGE_CHARS // MIB} MiB")
     text = path.read_bytes().decode("utf-8", errors="replace")
     found = find_page_products(ctx, 1, text) if web_page else find_products(parse_script(text))
     return iter([build_products_table(ctx, ((1, node, None) for node in found))])

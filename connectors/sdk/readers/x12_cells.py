@@ -15,12 +15,14 @@ _CODE_QUALIFIERS = {
 """Qualifiers of item codes in LIN (element 235) by column, the most reliable first, without those of buyers' codes."""
 _TEXT_COLUMNS = {"73": "Colour", "75": "Colour", "35": "Colour", "74": "Size", "91": "Size"}
 _NAME_CODE = "08"
-_PRICE_COLUMNS = {
-    **dict.fromkeys(("UCP", "NET", "CON", "WHL", "DIS"), "Cost"),
-    **dict.fromkeys(("MSR", "RTL", "RES", "LPR", "SLP"), "List price"),
-    "MAP": "Minimum advertised price",
+_PRICE_CODES = {
+    "Cost": ("UCP", "NET", "CON", "WHL", "DIS"),
+    "List price": ("MSR", "RTL", "LPR", "SLP"),
+    "Price": ("RES",),
+    "Minimum advertised price": ("MAP",),
 }
-"""Price columns by price identifier (element 236)."""
+"""Price identifiers (element 236) by column; of several prices of an item, the first in this order is used."""
+_PRICE_COLUMNS = {code: (column, rank) for column, codes in _PRICE_CODES.items() for rank, code in enumerate(codes)}
 _SIDE_COLUMNS = {"LN": "Length", "WD": "Width", "DP": "Depth", "HT": "Height"}
 _WEIGHT_COLUMNS = {"WT": "Weight", "N": "Weight", "G": "Package weight"}
 _UNITS = {
@@ -90,6 +92,7 @@ class X12ItemCells:
 
     def __init__(self, header: TransactionHeader, once: OnceReporter) -> None:
         self.cells: dict[str, Cell] = {"Currency": header.currency}
+        self._price_ranks: dict[str, int] = {}
         self._once = once
         self._texts: list[str] = []
         self._locations = [StockLocation(header.location)]
@@ -168,10 +171,9 @@ class X12ItemCells:
 
     def _read_price(self, segment: Segment) -> None:
         code, price, min_quantity = segment.get_element(2), segment.get_element(3), segment.get_element(4)
-        column = _PRICE_COLUMNS.get(code)
         if not price:
             return
-        if column is None:
+        if code not in _PRICE_COLUMNS:
             self._once.report_once(f"prices with the price identifier code {code[:10]} are not used", segment.number)
         elif min_quantity and not _ZERO_OR_ONE.fullmatch(min_quantity):
             self._once.report_once("prices for larger quantities are not used", segment.number)
@@ -180,7 +182,12 @@ class X12ItemCells:
                 "prices with a multiplier, or for a unit other than the piece, are not used", segment.number
             )
         else:
-            self.cells.setdefault(column, price)
+            column, rank = _PRICE_COLUMNS[code]
+            if self.cells.get(column, price) != price:
+                detail = f"an item has several prices for the column {column}; the first of {', '.join(_PRICE_CODES[column])} is used"
+                self._once.report_once(detail, segment.number)
+            if rank < self._price_ranks.get(column, len(_PRICE_COLUMNS)):
+                self.cells[column], self._price_ranks[column] = price, rank
 
     def _read_currency(self, segment: Segment) -> None:
         if segment.get_element(2):

@@ -32,6 +32,7 @@ COLUMNS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Cost", "cost"),
         ("Minimum advertised price", "map"),
         ("List price", "msrp"),
+        ("Price", "price"),
         ("Weight", "weight"),
         ("Length", "dimensions.length"),
         ("Width", "dimensions.width"),
