@@ -1,7 +1,7 @@
-"""Measurement of how accurately headers and measures are read: `python -m benchmarks.accuracy FOLDER`.
+"""Measurement of how accurately headers, measures and files are read: `python -m benchmarks.accuracy FOLDER`.
 
-The folder contains `measures.csv` and `headers*.csv` (benchmarks/labelled_data.py). With `--rows`, each error is
-listed as well.
+The folder contains `measures*.csv` and `headers*.csv` (benchmarks/labelled_data.py), and files with an `*.expected.json`
+(benchmarks/expected_readings.py). With `--rows`, each error is listed as well.
 """
 
 import argparse
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks.expected_readings import evaluate_folder, format_table
 from benchmarks.labelled_data import (
     EvaluatedHeader,
     evaluate_headers,
@@ -33,6 +34,15 @@ def main() -> None:
         _print_headers(path.name, headers, rows=options.rows)
     for path in sorted(options.folder.rglob("measures*.csv")):
         _print_measures(path.name, read_csv_rows(path), listed=options.rows)
+    all_values = []
+    for name, values in evaluate_folder(options.folder):
+        all_values += values
+        print(name, *format_table(values), sep="\n")
+        for value in values if options.rows else ():
+            if value.verdict != "right":
+                print(f"  {value.verdict:<10}{value.place:<60}expected {value.expected!r}, read {value.actual!r}")
+    if all_values:
+        print("All files", *format_table(all_values), sep="\n")
 
 
 def _format_percentage(count: int, total: int) -> str:

@@ -20,6 +20,7 @@ from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.values.cartons import parse_boxes, parse_pieces_per_carton
+from domain.ingestion.values.dates import parse_lead_time
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import determine_size_kind, find_dimension_of_label
 from domain.ingestion.values.money import parse_money
@@ -230,6 +231,11 @@ def _parse_gtin_row(row: dict[str, str]) -> ParsedMeasure:
     return ({"gtin": parsed.value} if parsed.value else {}), bool(parsed.faults)
 
 
+def _parse_lead_time_row(row: dict[str, str]) -> ParsedMeasure:
+    parsed = parse_lead_time(row["raw"], row["unit_hint"].split("|")[0] or "days")
+    return ({} if parsed.value is None else {"days": parsed.value}), bool(parsed.faults)
+
+
 _PARSERS = {
     "dimensions": _parse_dimensions_row,
     "rug_size": _parse_rug_size_row,
@@ -238,6 +244,7 @@ _PARSERS = {
     "price": _parse_price_row,
     "stock": _parse_stock_row,
     "gtin": _parse_gtin_row,
+    "lead_time": _parse_lead_time_row,
 }
 
 

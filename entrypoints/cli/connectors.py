@@ -193,7 +193,7 @@ def _build_product_json(statement: ProductStatement) -> dict[str, Any]:
 
 
 def _build_problem_json(problem: Problem) -> dict[str, Any]:
-    names = ("sheet", "line", "column", "field", "problem", "detail")
+    names = ("sheet", "line", "column", "field", "problem", "detail", "external_id", "value")
     return {name: value for name in names if (value := getattr(problem, name)) is not None}
 
 
