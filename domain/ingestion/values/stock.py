@@ -27,9 +27,10 @@ from domain.kernel.problems import ProblemKind
 _MAX_CHARS = 200
 _MAX_QUANTITY = 2_000_000_000
 _WORDS = invert_table(load_toml("stock")["availability"])
-_UNITS, _NOUNS, _NEGATIONS, _FEW, _IGNORED = (
-    load_word_set("stock", name) for name in ("units", "nouns", "negations", "few", "ignored")
+_UNITS, _DOZENS, _NOUNS, _NEGATIONS, _FEW, _IGNORED = (
+    load_word_set("stock", name) for name in ("units", "dozens", "nouns", "negations", "few", "ignored")
 )
+_DOZEN = 12
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?![\d.,])|\d[\d.,]*\d|\d")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,'\u00a0\u202f]\d{3})+|\d{1,3}(?:\.\d{3}){2,}")
 _WHOLE = re.compile(r"(\d+)(?:[.,](?:0|00|0{4,}))?")
@@ -84,6 +85,8 @@ def _parse_cell_with_number(text: str, cleaned: str, found: re.Match[str]) -> Pa
     names = {word.lower() for word in _LETTERS.findall(around)}
     count, is_less, more = _parse_whole_number(found[0]), _LESS.search(before), _MORE.match(before)
     meaning = parse_stock_word(re.sub(r"[\W_]+", " ", around))
+    if count is not None and names & _DOZENS:
+        count, names = count * _DOZEN, names - _DOZENS
     if count is None or not (names <= _UNITS or is_less or more or meaning) or _UNEXPECTED_SIGNS.search(before + after):
         return build_unreadable_result(text, "is not a quantity")
     if is_less:

@@ -33,6 +33,12 @@ _TAGS = re.compile(r"[,|\n]\s*+")
 _DIGIT_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _PART_SPLIT = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
 _PART = re.compile(r"(?i)(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?")
+_NAMED_PART = re.compile(
+    r"(?i)(?:(\d{1,3})(?:\s*[x×*]|\s)\s*+)?([^\W\d_][^\d()\[\]]{1,60}?)[\s:]{0,5}[(\[]?((?=[^\s()\[\]]{0,39}\d)[^\s()\[\]]{2,40})[)\]]?(?:\s*[x×*]\s?(\d{1,3}))?"
+)
+"""Pattern of a component with a name and a code: `2 Nightstands (N-1)`, `1 table T-1`."""
+_COUNTED_PART = re.compile(r"(\d{1,3})(?:\s*[x×*]|\s)\s*+([^\W\d_][^\d]{1,60})")
+"""Pattern of a component with a count and a name: `4 chairs`."""
 _MIN_CODE_DIGITS = 3
 """Minimum number of digits in a component's code that has only digits; a list with a shorter code is unreadable."""
 _COMMA_WITHOUT_SPACE = re.compile(r"(?<!\d),(?=[^\s\d])")
@@ -127,17 +133,31 @@ def parse_features(text: str, cleaned: str) -> ParseResult[tuple[str, ...]]:
 
 @cell_parser(max_chars=5000)
 def parse_components(text: str, cleaned: str) -> ParseResult[tuple[BundleComponent, ...]]:
-    """Parse the codes of a set's components with quantities (`AB-1, AB-2 (x2)`); quantities of a repeated code are added.
+    """Parse the components of a set with quantities (`AB-1, AB-2 (x2)`, `2 Nightstands (N-1)`, `4 chairs`).
 
-    The result can have the fault unreadable.
+    Quantities of a repeated code are added. The result can have the fault unreadable.
     """
-    counts: dict[str, int] = {}
-    for piece in filter(None, _PART_SPLIT.split(cleaned)):
-        match = _PART.fullmatch(piece.strip())
-        if match is None or (match[2].isdecimal() and len(match[2]) < _MIN_CODE_DIGITS):
+    components: dict[str, BundleComponent] = {}
+    for piece in filter(None, map(str.strip, _PART_SPLIT.split(cleaned))):
+        component = _parse_component(piece)
+        if component is None:
             return build_unreadable_result(text, "is not a list of the components' SKUs")
-        counts[match[2]] = counts.get(match[2], 0) + (int(match[1] or match[3] or match[4] or 1) or 1)
-    return ParseResult(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
+        known = components.setdefault(component.get("sku") or component["name"], component)
+        if known is not component:
+            known["quantity"] += component["quantity"]
+    return ParseResult(tuple(components.values()) or None)
+
+
+def _parse_component(piece: str) -> BundleComponent | None:
+    if (match := _PART.fullmatch(piece)) and not (match[2].isdecimal() and len(match[2]) < _MIN_CODE_DIGITS):
+        quantity = int(match[1] or match[3] or match[4] or 1) or 1
+        is_word = match[2].isalpha() and not match[2].isupper()
+        return {"name": match[2], "quantity": quantity} if is_word else {"sku": match[2], "quantity": quantity}
+    if (match := _NAMED_PART.fullmatch(piece)) and not (match[3].isdecimal() and len(match[3]) < _MIN_CODE_DIGITS):
+        return {"name": match[2].strip(), "sku": match[3], "quantity": int(match[1] or match[4] or 1) or 1}
+    if match := _COUNTED_PART.fullmatch(piece):
+        return {"name": match[2].strip(), "quantity": int(match[1]) or 1}
+    return None
 
 
 @cell_parser()

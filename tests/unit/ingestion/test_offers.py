@@ -88,6 +88,7 @@ def test_samples_prove_the_decimal_mark() -> None:
     [
         ("12", Stock(12)),
         ("20+", Stock(20)),
+        ("2 dz", Stock(24)),
         ("-3", Stock(0)),
         ("1,200", Stock(1200)),
         ("12.0", Stock(12)),

@@ -155,6 +155,20 @@ def test_lists_are_read() -> None:
     )
 
 
+def test_named_components_are_read() -> None:
+    assert parse_components("Bed (B-1), 2 Nightstands (N-1), Dresser D-10 x2").value == (
+        {"name": "Bed", "sku": "B-1", "quantity": 1},
+        {"name": "Nightstands", "sku": "N-1", "quantity": 2},
+        {"name": "Dresser", "sku": "D-10", "quantity": 2},
+    )
+    assert parse_components("1 table + 4 x chairs").value == (
+        {"name": "table", "quantity": 1},
+        {"name": "chairs", "quantity": 4},
+    )
+    for text in ("Bed 80 in, Dresser", "assorted pieces of wood", "2"):
+        assert parse_components(text).faults
+
+
 @pytest.mark.parametrize(
     ("text", "found"), [("VN", "VN"), ("viet nam", "VN"), ("Made in Italy", "IT"), ("Türkei", "TR"), ("México", "MX")]
 )
