@@ -186,12 +186,14 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
     for offer in offers:
         offer.blank_fields = blank
     variant = product.variants.get(key)
-    if variant is not None and not plan.has_key_column and has_other_size(variant.data, data):
-        detail = f"Items with the name {quote_text(key)} differ in size; each of them is a variant."
-        key = f"{key} / {format_dimensions(data)}"
+    if variant is not None and not plan.has_item_codes and (differences := _find_differences(variant.data, data)):
+        names = " and ".join("size" if name == "dimensions" else name for name in differences)
+        detail = f"Items with the name {quote_text(key)} differ in {names}; each of them is a variant."
+        key = " / ".join((key, *differences.values()))
         variant = product.variants.get(key)
+        product.is_grouped = True
         if variant is None:
-            row.report_conflict("dimensions", detail)
+            row.report_conflict(next(iter(differences)), detail)
     if variant is not None:
         merge_variant_data(variant.data, data, row)
         merge_offers(variant.offers, offers, row)
@@ -447,6 +449,18 @@ def has_other_size(variant_data: VariantData, row_data: VariantData) -> bool:
     """Return whether the data of two rows have different lengths for the same dimension."""
     sides = map_lengths_by_dimension(variant_data)
     return any(sides.get(side, figure) != figure for side, figure in map_lengths_by_dimension(row_data).items())
+
+
+def _find_differences(variant_data: VariantData, row_data: VariantData) -> dict[str, str]:
+    """Return the colour, finish and size of a row by field, as far as the first row of the name has another one."""
+    differences = {
+        name: value
+        for name, value in (("colour", row_data.get("colour")), ("finish", row_data.get("finish")))
+        if value is not None and variant_data.get(name) not in (None, value)
+    }
+    if has_other_size(variant_data, row_data):
+        differences["dimensions"] = format_dimensions(row_data)
+    return differences
 
 
 def format_dimensions(data: VariantData) -> str:

@@ -32,6 +32,7 @@ _READ_FIRST = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
 _READ_LAST = ("features", "availability")
+_ITEM_CODES = frozenset(("sku", "variant_key", "gtin"))
 _KEY_ORDER = ("variant_key", "sku", "mpn", "gtin")
 _WITHOUT_OPTIONS: Final = (None,)
 RowTest = Callable[[Sequence[Any]], bool]
@@ -147,6 +148,7 @@ class ReadPlan:
         read_variant_key: Returns the variant key of a row, or None.
         has_product_column: Whether a column contains product keys.
         has_key_column: Whether a column contains keys; if not, titles are used as keys.
+        has_item_codes: Whether a column contains codes of items; a manufacturer's number can be the name of a model.
         default_location: The location of offers whose row and column name no location.
         component_positions: The positions of columns that list the parts of sets.
         options: The options, if columns describe different variants of one row; empty otherwise.
@@ -215,6 +217,7 @@ class ReadPlan:
         self.options = _list_options(columns, self.readers)
         self.has_product_column = bool(product_key_positions or self.options)
         self.has_key_column = any(column.field in KEYS for column in columns)
+        self.has_item_codes = any(column.field in _ITEM_CODES for column in columns)
         self.read_product_key = (
             _create_first_value_reader([*product_key_positions, *variant_key_positions])
             if self.has_key_column

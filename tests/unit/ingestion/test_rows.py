@@ -310,3 +310,16 @@ def test_headings_and_notes_are_no_items() -> None:
         'The row with only "SERIES 12" is a heading or a note, not an item.',
         'The row of "Total" is a total of other rows, not an item.',
     ]
+
+
+def test_rows_of_one_model_in_several_finishes_and_sizes_are_variants() -> None:
+    fields = {"Model": "mpn", "Finish": "finish", "Width": "dimensions.width@unit=cm", "Price": "price"}
+    rows: list[list[Any]] = [["Oslo", "Oak", "180", "899"], ["Oslo", "Walnut", "180", "949"], ["Oslo", "Walnut", "200", "999"], ["Oslo", "Oak", "180", "899"]]  # fmt: skip
+    (product,), problems = _normalise_mapped(fields, rows)
+    assert [(variant.key, variant.offers[0].data["price"]) for variant in product.variants] == [
+        ("Oslo", 89900), ("Oslo / Walnut", 94900), ("Oslo / Walnut / 200 cm", 99900),
+    ]  # fmt: skip
+    assert [problem.detail for problem in problems if "differ in" in problem.detail] == [
+        'Items with the name "Oslo" differ in finish; each of them is a variant.',
+        'Items with the name "Oslo" differ in finish and size; each of them is a variant.',
+    ]
