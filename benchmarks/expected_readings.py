@@ -76,19 +76,16 @@ def evaluate_reading(products: Iterable[Mapping[str, Any]], reading: Mapping[str
         actual = _take_item(remaining, product)
         key = actual["key"] if actual else str(product.get("key"))
         yield _evaluate_item(key, actual)
-        if actual is None:
-            continue
-        yield from _evaluate_values(product.get("data", {}), actual["data"], key, key, reported)
-        variants = list(actual["variants"])
+        yield from _evaluate_values(product.get("data", {}), (actual or {}).get("data"), key, key, reported)
+        variants = list(actual["variants"]) if actual else []
         for variant in product.get("variants", ()):
             found = _take_item(variants, variant)
             place = f"{key} {found['key'] if found else variant.get('key')}"
             yield _evaluate_item(place, found)
-            if found is None:
-                continue
-            yield from _evaluate_values(variant.get("data", {}), found["data"], place, key, reported)
+            yield from _evaluate_values(variant.get("data", {}), (found or {}).get("data"), place, key, reported)
             for offer in variant.get("offers", ()):
-                same = (one for one in found["offers"] if offer.get("location", one["location"]) == one["location"])
+                offers = found["offers"] if found else []
+                same = (one for one in offers if offer.get("location", one["location"]) == one["location"])
                 yield from _evaluate_values(offer, next(same, {}), place, key, reported)
     for unexpected in remaining:
         yield EvaluatedValue("items", unexpected["key"], None, unexpected["key"], "wrong")

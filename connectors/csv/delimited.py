@@ -38,6 +38,8 @@ def read_delimited_tables(ctx: Context, path: Path) -> Iterator[Table]:
     encoding = detect_encoding(path)
     if encoding.error_count:
         ctx.report(Report(f"{encoding.error_count} invalid UTF-8 sequences were replaced by U+FFFD"))
+    if encoding.codec in _CODE_PAGES.values():
+        ctx.report(Report(f"the file states no encoding and was read as {encoding.codec}; send it in UTF-8"))
     with closing(_open_lines(path, encoding)) as lines:
         sample_lines = list(_take_sample(lines))
     _check_width(sample_lines, DELIMITERS)
@@ -187,6 +189,15 @@ def _parse_sample(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 
 _CHUNK = 1024 * 1024
+_CODE_PAGES = {
+    "windows-1250": "cp1250", "iso-8859-2": "iso8859-2", "windows-1251": "cp1251", "koi8-r": "koi8-r",
+    "windows-1253": "cp1253", "windows-1254": "cp1254", "iso-8859-9": "cp1254",
+}  # fmt: skip
+"""Code pages that are distinguished from Windows-1252, by the name that chardet gives them."""
+_CODE_PAGE_LINES = 300
+_MAX_CODE_PAGE_LINE = 4096
+_MIN_ACCENTED = 20
+_SIGN_IN_WORD = re.compile(r"[^\W\d_][¡-©«-´¶-¹»-¿×÷€†‡‰‹›][^\W\d_]|[¹³¯][^\W\d_]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +216,7 @@ class FileEncoding:
 
 
 def detect_encoding(path: Path) -> FileEncoding:
-    """Return the encoding of a file: UTF-16, UTF-8 or Windows-1252.
+    """Return the encoding of a file: UTF-16, UTF-8, or a code page such as Windows-1252.
 
     UTF-16 is recognised by a byte order mark or zero bytes, UTF-8 by a byte order mark or more valid than invalid
     sequences.
@@ -219,7 +230,33 @@ def detect_encoding(path: Path) -> FileEncoding:
     valid_count, broken = _count_utf8_characters(path)
     if not broken or valid_count > broken or skip:
         return FileEncoding("utf-8", skip, broken)
-    return FileEncoding("cp1252", skip)
+    return FileEncoding(_detect_code_page(path), skip)
+
+
+def _detect_code_page(path: Path) -> str:
+    """Return the code page of a file that is not in Unicode: Windows-1252 unless another one is clearly better.
+
+    Another one is considered only if the first lines with such characters are no plausible text in Windows-1252, because it
+    has signs within words (`D¹b`) or more letters with accents than without, or if they contain at least 20 of them.
+    """
+    with path.open("rb") as file:
+        lines = (line for line in iter(partial(file.readline, _MAX_CODE_PAGE_LINE), b"") if not line.isascii())
+        sample = b"".join(islice(lines, _CODE_PAGE_LINES))
+    western = sample.decode("cp1252", errors="replace")
+    letters = [char for char in western if char.isalpha()]
+    accented = sum(not char.isascii() for char in letters)
+    signs = sum(not char.isascii() and not char.isalpha() for char in western)
+    is_implausible = _SIGN_IN_WORD.search(western) is not None or accented * 2 > len(letters)
+    if not is_implausible and (accented < _MIN_ACCENTED or signs > accented):
+        return "cp1252"
+    from chardet import detect  # noqa: PLC0415  its models are large, and few files need them
+
+    found = str(detect(sample)["encoding"]).lower()
+    codec = _CODE_PAGES.get(found, "cp1252")
+    text = sample.decode(codec, errors="replace")
+    if codec == "iso8859-2" and any("\x80" <= char < "\xa0" for char in text):
+        codec, text = "cp1250", sample.decode("cp1250", errors="replace")
+    return codec if not _SIGN_IN_WORD.search(text) else "cp1252"
 
 
 def _detect_utf16(head: bytes) -> FileEncoding | None:

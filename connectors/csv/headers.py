@@ -27,6 +27,7 @@ _MAX_GROUP_CHARS = 25
 _MAX_NAME_CHARS = 60
 _NARROW_WIDTH = 3
 _MIN_GROUPS = 2
+_MIN_TITLED_COLUMNS = 4
 _MAX_GROUP_ROWS = 2
 _MIN_FILL = 0.9
 _MAX_OTHER_ROWS = 3
@@ -203,9 +204,19 @@ def _is_group_row(upper: list[str], lower: list[str], at: int, merged_areas: Seq
     if not wide_areas:
         return _is_group_row_without_areas(upper, lower)
     over = [area for area in wide_areas if area[2] == at and area[3] - area[1] + 1 < _MIN_FILL * width]
+    if all(_covers_whole_table(area, lower) for area in over):
+        return False
     return any(any(lower[left : right + 1]) for _, left, _, right in over) and not _overlaps_outside_areas(
         upper, lower, wide_areas
     )
+
+
+def _covers_whole_table(area: MergedArea, lower: list[str]) -> bool:
+    """Return whether an area covers all names between two blank columns, as the title of one of several tables does."""
+    _, left, _, right = area
+    width = sum(map(bool, lower[left : right + 1]))
+    before, after = lower[:left][-1:], lower[right + 1 : right + 2]
+    return width >= _MIN_TITLED_COLUMNS and not any(before) and not any(after)
 
 
 def _overlaps_outside_areas(upper: list[str], lower: list[str], merged_areas: Sequence[MergedArea]) -> bool:

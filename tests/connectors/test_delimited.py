@@ -194,6 +194,24 @@ def test_files_without_a_table(reader: Any, content: bytes, message: str) -> Non
         reader(content)
 
 
+@pytest.mark.parametrize(
+    ("codec", "names"),
+    [
+        ("cp1250", ["Krzesło", "Dąb artisan", "Żółty", "Łóżko", "Świerk", "Głębokość"]),
+        ("cp1250", ["Židle", "Skříň bílá", "Křeslo černé", "Stůl dub", "Žlutý", "Šířka"] * 5),
+        ("cp1251", ["Стул", "Стол дубовый", "Кровать", "Зелёный"]),
+        ("cp1252", ["Größe", "Stühle grün", "Füße", "Maße", "geölt"] * 5),
+        ("cp1252", ["Qualità", "Città", "È in legno", "Perché", "Metà"] * 5),
+        ("cp1252", ["¿Sofá?", "Diseño", "5 m³", "Mesa 20½", "30°"] * 5),
+    ],
+)
+def test_code_pages(reader: Any, codec: str, names: list[str]) -> None:
+    rows = [["SKU", "Name"], *[[f"A-{number}", name] for number, name in enumerate(names)]]
+    _, found = reader.read_table("\n".join(",".join(f'"{cell}"' for cell in row) for row in rows).encode(codec))
+    assert [cells[1] for _, cells in found] == names
+    assert any("was read as" in report.detail for report in reader.context.reports) == (codec != "cp1252")
+
+
 def test_reading_streams(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     with path.open("w") as file:

@@ -13,6 +13,7 @@ from domain.kernel.problems import ProblemKind
 
 _MAX_TOTAL_CHARS = 60
 _MIN_USUAL_VALUES = 3
+_HEADING_PART = 4
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _NO_KEY: Final = ParseFault(ProblemKind.MISSING, "The row has no SKU, key, GTIN or MPN.")
@@ -28,34 +29,35 @@ def is_total_label(key: str) -> bool:
 class RowKeys:
     """Reader of the keys of a table's rows.
 
-    In a table whose fuller rows have three or more values, a row with a single value is a heading or a note, unless the
-    value is a code in the form of the table's other keys.
+    In a table whose fuller rows have three or more values, a row with a single value, or with at most a quarter of the
+    usual number, is a heading or a note, unless it has a code in the form of the table's other keys.
     """
 
     def __init__(self, plan: ReadPlan, stream: Stream, first_rows: Sequence[Row]) -> None:
         self._read_key = plan.read_product_key if stream == Stream.CATALOGUE else plan.read_variant_key
         counts = [_count_values(cells) for _, cells in first_rows]
         # Up to three quarters of the first rows can be headings.
-        self._has_headings = bool(counts) and sorted(counts)[len(counts) * 3 // 4] >= _MIN_USUAL_VALUES
-        rows = [cells for (_, cells), count in zip(first_rows, counts, strict=True) if count > 1]
+        usual = sorted(counts)[len(counts) * 3 // 4] if counts else 0
+        self._max_heading_values = max(usual // _HEADING_PART, 1) if usual >= _MIN_USUAL_VALUES else 0
+        rows = [cells for (_, cells), count in zip(first_rows, counts, strict=True) if count > self._max_heading_values]
         self._forms = {_find_form(key) for cells in rows if (key := self._read_key(cells)) is not None}
 
     def read_key(self, cells: Sequence[Cell]) -> str | ParseFault:
         """Return the key of a row, or the reason why the row is no item."""
         key = self._read_key(cells)
-        if key is not None and not is_total_label(key) and (not self._has_headings or _count_values(cells) != 1):
+        has_few_values = self._max_heading_values > 0 and _count_values(cells) <= self._max_heading_values
+        if key is not None and not has_few_values and not is_total_label(key):
             return key
         if (total := next(filter(is_total_label, map(convert_to_text, cells)), None)) is not None:
             detail = f"The row of {quote_text(total)} is a total of other rows, not an item."
             return ParseFault(ProblemKind.UNREADABLE, detail)
-        if not self._has_headings or _count_values(cells) != 1:
+        if not has_few_values:
             return _NO_KEY
         if key is not None and _DIGITS.search(key) and _find_form(key) in self._forms:
             return key
-        text = next(filter(None, map(convert_to_text, cells)))
-        return ParseFault(
-            ProblemKind.UNREADABLE, f"The row with only {quote_text(text)} is a heading or a note, not an item."
-        )
+        text = " ".join(filter(None, map(convert_to_text, cells)))
+        detail = f"The row with only {quote_text(text)} is a heading or a note, not an item."
+        return ParseFault(ProblemKind.UNREADABLE, detail)
 
 
 def _count_values(cells: Sequence[Cell]) -> int:
