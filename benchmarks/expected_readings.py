@@ -7,7 +7,8 @@ values are compared; null means that the file states no value:
         {"key": "AB-1", "data": {"title": "Oak table"}, "variants": [
             {"key": "AB-1", "data": {"dimensions": {"width": {"hundredths_in": 7087}}}, "offers": [{"price": 89900}]}]}]}
 
-A product or variant without `key` is found by its SKU (`"data": {"sku": "AB-1"}`), an offer by its `location`, if stated.
+A product or variant is found by its `key`, which can be the SKU of one of its variants, or by `"data": {"sku": "AB-1"}`; an offer by
+its `location`, if stated.
 """
 
 import json
@@ -103,12 +104,12 @@ def _read_file(path: Path, arguments: Iterable[str]) -> dict[str, Any]:
 
 def _take_item(items: list[dict[str, Any]], expected: Mapping[str, Any]) -> dict[str, Any] | None:
     """Remove the item with the expected key or SKU from a list, and return it; None if there is none."""
-    sku = expected.get("data", {}).get("sku")
-    for item in items:
-        if item["key"] == expected["key"] if "key" in expected else sku in (item["key"], item["data"].get("sku")):
-            items.remove(item)
-            return item
-    return None
+    code = expected.get("key", expected.get("data", {}).get("sku"))
+    codes_by_item = [
+        (item["key"], *(part["data"].get("sku") for part in (item, *item.get("variants", ())))) for item in items
+    ]
+    same = [codes[0] == code for codes in codes_by_item] + [code in codes for codes in codes_by_item]
+    return items.pop(same.index(True) % len(items)) if True in same else None
 
 
 def _evaluate_item(place: str, actual: Mapping[str, Any] | None) -> EvaluatedValue:

@@ -237,15 +237,27 @@ class _Region:
         """Yield the records up to the header of another table, without those that repeat this table's header."""
         while (record := self._buffer.pop()) is not None:
             line, cells = record
-            if not self._has_number(cells):
-                if self._repeats_header(cells):
-                    self._repeated_lines.append(line)
-                    continue
-                if self._starts_table(line, cells):
-                    self._buffer.push_back(record)
-                    return
+            begins_like_header = self._begins_like_header(cells)
+            if begins_like_header and self._repeats_header(cells):
+                self._repeated_lines.append(line)
+                continue
+            if begins_like_header or (not self._has_number(cells) and self._starts_table(line, cells)):
+                self._buffer.push_back(record)
+                return
             self.last_line = line
             yield record
+
+    def _begins_like_header(self, cells: list[str]) -> bool:
+        """Return whether at least half of the values, and at least two, are names of the same columns."""
+        for header in self._header_rows:
+            first = next(column for column, name in enumerate(header) if name)
+            # Most rows are distinguished by their first value.
+            if first < len(cells) and cells[first].strip().casefold() == header[first]:
+                folded = _fold(cells)
+                same = sum(1 for cell, name in zip(folded, header, strict=False) if cell and cell == name)
+                if same >= max(_MIN_KNOWN, sum(map(bool, folded)) / 2):
+                    return True
+        return False
 
     def _has_number(self, cells: list[str]) -> bool:
         """Return whether a cell of a numeric column is numeric, as in most rows of data."""

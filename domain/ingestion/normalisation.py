@@ -186,9 +186,11 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
     for offer in offers:
         offer.blank_fields = blank
     variant = product.variants.get(key)
-    if variant is not None and not plan.has_item_codes and (differences := _find_differences(variant.data, data)):
-        names = " and ".join("size" if name == "dimensions" else name for name in differences)
-        detail = f"Items with the name {quote_text(key)} differ in {names}; each of them is a variant."
+    if variant is not None and (
+        differences := _find_differences(variant.data, data, names_only=not plan.has_item_codes)
+    ):
+        names = " and ".join(_NAMES_OF_DIFFERENCES.get(name, name) for name in differences)
+        detail = f"Items with the key {quote_text(key)} differ in {names}; each of them is a variant."
         key = " / ".join((key, *differences.values()))
         variant = product.variants.get(key)
         product.is_grouped = True
@@ -228,6 +230,7 @@ _SIZE_AXES = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
 _LETTERED_SIZE = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
 """Pattern of a size with units and letters (`720mm L x 530mm W`); other option values are not parsed as sizes."""
 _DIMENSIONS = ("length", "width", "depth", "height", "diameter")
+_NAMES_OF_DIFFERENCES = {"dimensions": "size", "gtin": "GTIN"}
 _CONFLICTING_FIELDS = (*PRICES, "quantity", "availability", "lead_time_days")
 _DISTINGUISHING_AXES = (
     ("Color", "colour", _COLOUR_AXES),
@@ -451,8 +454,20 @@ def has_other_size(variant_data: VariantData, row_data: VariantData) -> bool:
     return any(sides.get(side, figure) != figure for side, figure in map_lengths_by_dimension(row_data).items())
 
 
-def _find_differences(variant_data: VariantData, row_data: VariantData) -> dict[str, str]:
-    """Return the colour, finish and size of a row by field, as far as the first row of the name has another one."""
+def _find_differences(variant_data: VariantData, row_data: VariantData, *, names_only: bool) -> dict[str, str]:
+    """Return the colour, finish and size of a row by field, as far as the first row with the same key has another one.
+
+    The result is empty if the rows describe the same item: if the key is a code and the rows have no different GTINs.
+
+    Args:
+        variant_data: The data of the first row.
+        row_data: The data of the other row.
+        names_only: Whether the key is only the name of a model.
+    """
+    gtin = row_data.get("gtin")
+    has_other_gtin = gtin is not None and variant_data.get("gtin") not in (None, gtin)
+    if not names_only and not has_other_gtin:
+        return {}
     differences = {
         name: value
         for name, value in (("colour", row_data.get("colour")), ("finish", row_data.get("finish")))
@@ -460,7 +475,7 @@ def _find_differences(variant_data: VariantData, row_data: VariantData) -> dict[
     }
     if has_other_size(variant_data, row_data):
         differences["dimensions"] = format_dimensions(row_data)
-    return differences
+    return differences or ({"gtin": gtin} if gtin is not None and has_other_gtin else {})
 
 
 def format_dimensions(data: VariantData) -> str:

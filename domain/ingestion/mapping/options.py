@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from domain.ingestion.data import load_patterns
 from domain.ingestion.mapping.neighbours import MappingDraft
 from domain.ingestion.values.money import parse_money
-from domain.ingestion.values.text import clean_line
+from domain.ingestion.values.text import clean_line, clean_value
 from domain.ingestion.values.words import parse_number
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings
@@ -17,7 +17,15 @@ _MIN_COLUMNS = 2
 _SCORE = 70
 _MIN_CLEAR_SCORE = 60
 _VALUE_FIELDS = MONEY | {"quantity"}
-_OPTION_FIELDS = _VALUE_FIELDS | {"", IGNORE, "axes.Size", "dimensions", "rug.size_text", "category_path"}
+_OPTION_FIELDS = _VALUE_FIELDS | {
+    "",
+    IGNORE,
+    "axes.Size",
+    "dimensions",
+    "rug.size_text",
+    "category_path",
+    "dimensions.diameter",
+}
 """Fields that headers of options can have before their values are examined."""
 
 
@@ -52,7 +60,7 @@ def map_options(draft: MappingDraft) -> None:
             groups[option.before.casefold(), option.axis.casefold()][position] = option
     for options in groups.values():
         values = {option.value.casefold() for option in options.values()}
-        cells = [cell for position in options for cell in draft.samples[position] if cell.strip()]
+        cells = [cell for position in options for cell in draft.samples[position] if clean_value(cell)]
         are_amounts = bool(cells) and all(map(_is_amount, cells))
         if len(values) < _MIN_COLUMNS or len(values) < len(options) or not are_amounts:
             continue
@@ -67,9 +75,14 @@ def _is_amount(cell: str) -> bool:
 def _build_meanings(draft: MappingDraft, options: dict[int, _OptionHeader]) -> Iterator[tuple[int, HeaderMeaning]]:
     """Yield the meaning of each column of a group, if the words before the options have no other meaning."""
     before = next(iter(options.values())).before
-    meanings = find_header_meanings(before) if before else ()
-    stated = meanings[0] if meanings and meanings[0].score >= _MIN_CLEAR_SCORE else None
-    if stated is not None and stated.field not in _VALUE_FIELDS:
+    # `Size (cm) / trade price` names the axis and the field.
+    meanings = [
+        found[0]
+        for text in (before, *before.split("/"))
+        if (found := find_header_meanings(text)) and found[0].score >= _MIN_CLEAR_SCORE
+    ]
+    stated = next((meaning for meaning in meanings if meaning.field in _VALUE_FIELDS), None)
+    if stated is None and any(meaning.field not in _OPTION_FIELDS for meaning in meanings):
         return
     default = "quantity" if draft.settings.stream == "stock" else "price"
     for position, option in options.items():

@@ -320,6 +320,6 @@ def test_rows_of_one_model_in_several_finishes_and_sizes_are_variants() -> None:
         ("Oslo", 89900), ("Oslo / Walnut", 94900), ("Oslo / Walnut / 200 cm", 99900),
     ]  # fmt: skip
     assert [problem.detail for problem in problems if "differ in" in problem.detail] == [
-        'Items with the name "Oslo" differ in finish; each of them is a variant.',
-        'Items with the name "Oslo" differ in finish and size; each of them is a variant.',
+        'Items with the key "Oslo" differ in finish; each of them is a variant.',
+        'Items with the key "Oslo" differ in finish and size; each of them is a variant.',
     ]
