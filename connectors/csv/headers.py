@@ -20,6 +20,8 @@ _UNIT_LIKE_TEXTS = {
     "$", "€", "£", "%", "#", "-", "n/a", "ea", "ea.", "each", "pc", "pcs", "qty", "unit", "units", "days", "weeks",
     "cuft", "cu ft", "cu. ft.", "cbm", "m3", "m³", "l", "text", "number", "y/n", "yes/no", "stk", "stück", "st", "tage",
     "wochen", "string", "integer", "decimal", "numeric", "boolean", "date", "url", "required", "optional", "mandatory",
+    "szt", "szt.", "dni", "tyg", "tyg.", "jours", "semaines", "giorni", "settimane", "pz", "pz.", "días", "dias", "semanas",
+    "uds", "uds.", "dagen", "weken", "stuks", "stk.", "st.", "dage", "uger", "dagar", "veckor", "kpl", "m²", "m2",
     "recommended", "conditional", "pflicht", "pflichtfeld", "obligatoire", "obligatorio", "alphanumeric", "free text",
 }  # fmt: skip
 _DATE_FORMAT = re.compile(r"[dmyhs]{1,4}(?:[-./: ][dmyhs]{1,4}){1,5}")
@@ -150,6 +152,12 @@ def _has_data(table: list[list[str]], header_row: int, end: int) -> bool:
 
 def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedArea]) -> tuple[list[str], int, int]:
     """Return the names of the columns, the index of the first row of the header, and the index after its last row."""
+    tall_areas = [
+        area for area in merged_areas if area[0] <= at <= area[2] and 0 < area[2] - area[0] <= _MAX_GROUP_ROWS
+    ]
+    if tall_areas:
+        first, last = min(area[0] for area in tall_areas), max(area[2] for area in tall_areas)
+        return _join_merged_rows(table, range(first, last + 1), merged_areas), first, last + 1
     names, first, after = list(table[at]), at, at + 1
     while (
         first > 0 and at - first < _MAX_GROUP_ROWS and _is_group_row(table[first - 1], names, first - 1, merged_areas)
@@ -163,6 +171,19 @@ def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedA
     return names, first, after
 
 
+def _join_merged_rows(table: list[list[str]], rows: range, merged_areas: Sequence[MergedArea]) -> list[str]:
+    """Return the names of the columns of a header whose height is known from cells that are merged over its rows."""
+    block = [list(table[row]) for row in rows if row < len(table)]
+    width = max(map(len, block))
+    for row in block:
+        row.extend([""] * (width - len(row)))
+    for first, left, _, right in merged_areas:
+        if first in rows and first - rows.start < len(block) and right - left + 1 < _MIN_FILL * width:
+            cells = block[first - rows.start]
+            cells[left : right + 1] = [cells[left]] * (min(right, width - 1) - left + 1)
+    return [" ".join(filter(None, dict.fromkeys(parts))) for parts in zip(*block, strict=True)]
+
+
 def _repeats_names(
     row: list[str], data: list[list[str]], known: int, count_known_words: Callable[[Sequence[str]], int]
 ) -> bool:
@@ -174,7 +195,9 @@ def _repeats_names(
     if known < _MIN_GROUPS or len(filled) < _MIN_GROUPS or any(len(cell) > _MAX_NAME_CHARS for cell in filled):
         return False
     words = 0 if any(map(_NUMBER.fullmatch, filled)) else count_known_words(row[:MAX_SCORED_CELLS])
-    return words > _MIN_GROUPS and words >= _KNOWN_SHARE * max(len(filled), known) and _lacks_numbers(row, data)
+    are_technical = sum("_" in cell for cell in filled) * 2 > len(filled)
+    is_known = words > _MIN_GROUPS and words >= _KNOWN_SHARE * max(len(filled), known)
+    return is_known and (are_technical or _lacks_numbers(row, data))
 
 
 def _describes_columns(row: list[str], data: list[list[str]]) -> bool:

@@ -29,8 +29,9 @@ def is_total_label(key: str) -> bool:
 class RowKeys:
     """Reader of the keys of a table's rows.
 
-    In a table whose fuller rows have three or more values, a row with a single value, or with at most a quarter of the
-    usual number, is a heading or a note, unless it has a code in the form of the table's other keys.
+    In a table whose fuller rows have three or more values, a row with a single value is a heading or a note, unless the
+    value is a code in the form of the table's other keys. So is a row with at most a quarter of the usual number of values
+    whose key consists of several words.
     """
 
     def __init__(self, plan: ReadPlan, stream: Stream, first_rows: Sequence[Row]) -> None:
@@ -53,11 +54,17 @@ class RowKeys:
             return ParseFault(ProblemKind.UNREADABLE, detail)
         if not has_few_values:
             return _NO_KEY
-        if key is not None and _DIGITS.search(key) and _find_form(key) in self._forms:
+        if key is not None and self._is_code(key, is_alone=_count_values(cells) == 1):
             return key
         text = " ".join(filter(None, map(convert_to_text, cells)))
         detail = f"The row with only {quote_text(text)} is a heading or a note, not an item."
         return ParseFault(ProblemKind.UNREADABLE, detail)
+
+    def _is_code(self, key: str, *, is_alone: bool) -> bool:
+        """Return whether a key is a code rather than words; `is_alone` states whether it is the only value of its row."""
+        if is_alone:
+            return _DIGITS.search(key) is not None and _find_form(key) in self._forms
+        return " " not in key or _DIGITS.search(key) is not None
 
 
 def _count_values(cells: Sequence[Cell]) -> int:

@@ -1,5 +1,6 @@
 """Columns that each contain the prices or the stock of one variant, such as one for each fabric group or size."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings
 
 _SIZE_AXIS = "Size"
+_PARTS = re.compile(r"[/()\[\]|:]")
 _MIN_COLUMNS = 2
 _SCORE = 70
 _MIN_CLEAR_SCORE = 60
@@ -75,10 +77,10 @@ def _is_amount(cell: str) -> bool:
 def _build_meanings(draft: MappingDraft, options: dict[int, _OptionHeader]) -> Iterator[tuple[int, HeaderMeaning]]:
     """Yield the meaning of each column of a group, if the words before the options have no other meaning."""
     before = next(iter(options.values())).before
-    # `Size (cm) / trade price` names the axis and the field.
+    # `Size (cm) / trade price` and `Sizes (net price)` name the axis and the field.
     meanings = [
         found[0]
-        for text in (before, *before.split("/"))
+        for text in (before, *_PARTS.split(before))
         if (found := find_header_meanings(text)) and found[0].score >= _MIN_CLEAR_SCORE
     ]
     stated = next((meaning for meaning in meanings if meaning.field in _VALUE_FIELDS), None)
