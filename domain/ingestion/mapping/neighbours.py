@@ -19,6 +19,7 @@ from domain.ingestion.vocabulary.header_meanings import (
     combine_concepts,
     find_concepts,
     find_header_meanings,
+    find_sides_of_letters,
     has_no_meaning,
     normalise_header,
     normalise_words,
@@ -50,12 +51,7 @@ _DIMENSIONS = {
     "dimensions": "dimensions",
     "weight": "weight",
 }
-_DIMENSION_LETTERS = frozenset("wdhlbtpsvgxyzš")
-_LETTER_SETS = (
-    {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
-    {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
-    {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
-)
+_DIMENSION_LETTERS = frozenset("wdhlbtpsvgxyz")
 _CLEAR_SCORE = 100
 _DOTTED = re.compile(r"\.\d+$")
 _NUMBER = re.compile(r"\.(\d+)\.")
@@ -254,14 +250,13 @@ def _map_single_letters(draft: MappingDraft) -> None:
     lasts = {position: normalise_header(header).lookup_texts[-1:] for position, header in enumerate(draft.headers)}
     letters = {position: last[0] for position, last in lasts.items() if last and len(last[0]) == 1}
     present = frozenset(letters.values())
-    side_by_letter = next((sides for sides in _LETTER_SETS if sides.keys() <= present), {})
+    side_by_letter = find_sides_of_letters(present) if len(present) > 1 else {}
     for position, letter in letters.items():
-        if present - _DIMENSION_LETTERS:  # levels named A, B, C, D are not dimensions
+        if letter in side_by_letter:
+            settings = draft.find_best_meaning(position).settings
+            draft.meanings[position] = (HeaderMeaning(f"dimensions.{side_by_letter[letter]}", _CLEAR_SCORE, settings),)
+        elif present - _DIMENSION_LETTERS:  # levels named A, B, C, D are not dimensions
             draft.meanings[position] = ()
-        elif letter in side_by_letter:
-            draft.meanings[position] = (
-                HeaderMeaning(side_by_letter[letter], _CLEAR_SCORE, draft.find_best_meaning(position).settings),
-            )
 
 
 def _map_package_dimensions(draft: MappingDraft) -> None:
