@@ -16,7 +16,7 @@ from domain.ingestion.mapping.neighbours import (
     MappingDraft,
     correct_by_neighbours,
     find_meanings_of_headers,
-    map_shopify_type,
+    map_tables_of_known_kinds,
     map_warehouses,
 )
 from domain.ingestion.mapping.options import map_options
@@ -170,7 +170,7 @@ def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
 
 
 def propose_column_mapping(
-    headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings
+    headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings, sheet: str | None = None
 ) -> HeaderMapping:
     """Propose the column mapping of a table. The same input always gives the same result.
 
@@ -178,13 +178,14 @@ def propose_column_mapping(
         headers: The headers.
         samples: The cells of the first rows.
         settings: The settings of the source.
+        sheet: The name of the sheet, or None.
     """
     rows = [[convert_to_text(cell) for cell in row] for row in samples]
     columns = [[row[position] for row in rows if position < len(row)] for position in range(len(headers))]
-    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers))
+    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers), sheet)
     for position, header in enumerate(headers):
         draft.meanings[position] = correct_by_classification(header, draft.meanings[position])
-    map_shopify_type(draft)
+    map_tables_of_known_kinds(draft)
     for position, traits in enumerate(draft.statistics):
         draft.meanings[position] = filter_meanings(draft.meanings[position], traits)
     _reduce_scores_of_blank_columns(draft)

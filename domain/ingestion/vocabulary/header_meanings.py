@@ -49,13 +49,15 @@ _LETTERS = str.maketrans(
 _DIGITS = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
 _NUMBER_SIGN = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
 _PER = re.compile(
-    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong)\b)",
+    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong|sq|sqft|sqm|m2|yd|yard|lm)\b)",
     re.I,
 )
 _NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
 _METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 _SCOPES = frozenset("package gross master casepack seat arm back leg frame mattress inner old sale".split())
 """Concepts of names in a path (`carton::width`, `seat::height`) without which the last name has another meaning."""
+_UNSPECIFIC_CONCEPTS = frozenset("url value unit id type code text name date".split())
+"""Concepts of the last name in a path that have no meaning without the names before it (`image::url`)."""
 _DIAMETER_SIGN = re.compile(r"(?<![^\W\d_])[Øø⌀∅](?![^\W\d_])")
 _ABBREVIATION = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,20})\.(?!\d)")
 _MIN_ABBREVIATION_CHARS = 3
@@ -118,8 +120,8 @@ def _find_dimension_order(text: str) -> tuple[str, re.Match[str]] | None:
 def _expand_abbreviation(match: re.Match[str]) -> str:
     """Return the word behind an abbreviation with a period, or the matched text if the word is known or there is no single one."""
     word = match[1].lower()
-    known = _ABBREVIATIONS.get(word)
     plain = normalise_words(word)
+    known = _ABBREVIATIONS.get(word) or _ABBREVIATIONS.get(plain)
     if known is None and (find_concepts(plain) or has_no_meaning(plain) or plain in PHRASES):
         return match[0]
     return f"{known or _complete_word(plain) or match[1]} "
@@ -205,7 +207,10 @@ def normalise_header(header: str) -> NormalisedHeader:
     # The last name of a path (`core::supplierPartNumber`), or the text after a label (`Parameter: Brand`).
     before, _, last = split.rpartition(":")
     behind = [name for name in (normalise_words(last),) if normalise_words(before) and len(name) > 2]
-    is_scoped = "::" in raw and bool(_SCOPES & combine_concepts(split_into_words(normalise_words(before))))
+    is_scoped = "::" in raw and (
+        not _SCOPES.isdisjoint(combine_concepts(split_into_words(normalise_words(before))))
+        or frozenset() < combine_concepts(split_into_words(normalise_words(last))) <= _UNSPECIFIC_CONCEPTS
+    )
     path = behind if "::" in raw and not is_scoped else []
     behind = [] if is_scoped else behind
     parts = [normalise_words(part) for part in unbracketed.split("/")]
@@ -251,6 +256,8 @@ _WORDS_WITH_DIMENSIONS = frozenset("package dims size overall item gross".split(
 _PARTS_WITH_DIMENSIONS = frozenset("seat arm package".split())
 _NEUTRAL_CONCEPTS = frozenset("item overall lang furniture variant rug within".split())
 """Concepts that every rule permits, because they do not change the meaning of a header."""
+_VENDOR_CONCEPTS = _NEUTRAL_CONCEPTS | {"supplier", "brand", "maker", "hero", "collection"}
+"""Concepts of words that can be, or precede, the name of a vendor."""
 _UNKNOWN_PENALTY = 18
 _MISSPELLING_PENALTY = 12
 _TRANSLATION_PENALTY = 9
@@ -652,7 +659,8 @@ def _find_phrase_after_vendor(text: str) -> tuple[str, FieldScores] | None:
     """
     parts = text.split()
     for start in range(1, min(3, len(parts))):
-        if parts[start - 1] in MEANINGFUL_PREFIXES or parts[start - 1] == "#":
+        word = parts[start - 1]
+        if word in MEANINGFUL_PREFIXES or word == "#" or find_concepts(word) - _VENDOR_CONCEPTS:
             return None
         rest = " ".join(parts[start:])
         safe = [hit for hit in PHRASES.get(rest, ()) if hit[0] in _SAFE]
@@ -676,6 +684,11 @@ def _find_phrase_meanings(
     if match is None:
         return ()
     phrase, options = match
+    # A weight is no price (`Netto (kg)`), and the other way round.
+    fields = {field for field, _ in options}
+    if not MONEY.isdisjoint(fields):
+        is_weight = found.unit in POUNDS_BY_UNIT
+        options = [option for option in options if (option[0] not in MONEY if is_weight else option[0] != "weight")]
     is_guess = penalty > 0
     meanings = [
         _build_meaning(field, score - penalty, phrase, header, is_guess=is_guess, is_phrase=not penalty)
