@@ -54,7 +54,7 @@ _PER = re.compile(
 )
 _NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
 _METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
-_SCOPES = frozenset("package gross master casepack seat arm back leg frame mattress inner old sale".split())
+_SCOPES = frozenset("package gross master casepack seat arm back leg frame mattress inner old sale certificate energy customs".split())
 """Concepts of names in a path (`carton::width`, `seat::height`) without which the last name has another meaning."""
 _UNSPECIFIC_CONCEPTS = frozenset("url value unit id type code text name date".split())
 """Concepts of the last name in a path that have no meaning without the names before it (`image::url`)."""
@@ -207,9 +207,9 @@ def normalise_header(header: str) -> NormalisedHeader:
     # The last name of a path (`core::supplierPartNumber`), or the text after a label (`Parameter: Brand`).
     before, _, last = split.rpartition(":")
     behind = [name for name in (normalise_words(last),) if normalise_words(before) and len(name) > 2]
-    is_scoped = "::" in raw and (
-        not _SCOPES.isdisjoint(combine_concepts(split_into_words(normalise_words(before))))
-        or frozenset() < combine_concepts(split_into_words(normalise_words(last))) <= _UNSPECIFIC_CONCEPTS
+    is_scoped = not _SCOPES.isdisjoint(combine_concepts(split_into_words(normalise_words(before)))) or (
+        "::" in raw
+        and frozenset() < combine_concepts(split_into_words(normalise_words(last))) <= _UNSPECIFIC_CONCEPTS
     )
     path = behind if "::" in raw and not is_scoped else []
     behind = [] if is_scoped else behind
@@ -457,7 +457,7 @@ def _interpret_word(word: str) -> Iterator[HeaderWord]:
     """Yield a word with its concepts, or each part of a compound word; nothing for a number or a word without meaning."""
     if found := find_concepts(word):
         yield HeaderWord(word, found)
-    elif has_no_meaning(word) or word.isdecimal():
+    elif has_no_meaning(word) or word.rstrip("%").isdecimal():
         return
     elif word.isalpha() and (found := _find_inflected_concepts(word)):
         yield HeaderWord(word, found)
