@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -185,7 +185,7 @@ class _TableKind:
     lacks: Sequence[str]
     field_by_header: Mapping[str, str]
 
-    def includes(self, draft: MappingDraft, names: Set[str]) -> bool:
+    def includes(self, draft: MappingDraft, names: frozenset[str]) -> bool:
         """Return whether a table is of this kind; `names` are its headers and the name of its sheet."""
         return (
             len(self.headers & names) >= self.least
@@ -209,7 +209,7 @@ _TABLE_KINDS = tuple(
 def map_tables_of_known_kinds(draft: MappingDraft) -> None:
     """Set the meanings of headers that mean something else in tables of a known kind, such as prices in order forms."""
     texts = [(normalise_header(header).plain_texts or ("",))[0] for header in draft.headers]
-    names = {*texts, normalise_words(draft.sheet or "")}
+    names = frozenset((*texts, normalise_words(draft.sheet or "")))
     for kind in _TABLE_KINDS:
         if kind.includes(draft, names):
             for position, text in enumerate(texts):
@@ -244,7 +244,10 @@ def _map_id_to_product_key(draft: MappingDraft) -> None:
     codes, keys = draft.find_positions("sku"), draft.find_positions("product_key")
     if not codes and any(draft.find_best_meaning(position).score >= _CLEAR_SKU_SCORE for position in keys):
         for position in keys:
-            if draft.find_best_meaning(position).score <= _WEAK_SKU_SCORE and draft.plain_headers[position] in _ITEM_IDS:
+            if (
+                draft.find_best_meaning(position).score <= _WEAK_SKU_SCORE
+                and draft.plain_headers[position] in _ITEM_IDS
+            ):
                 draft.change_best_meaning(position, field="sku")
     if any(draft.find_best_meaning(position).score >= _CLEAR_SKU_SCORE for position in codes):
         for position in codes:
@@ -304,7 +307,9 @@ def _map_single_letters(draft: MappingDraft) -> None:
     letters = {
         position: header.lookup_texts[-1]
         for position, header in found.items()
-        if header.lookup_texts and len(header.lookup_texts[-1]) == 1 and (header.unit or len(header.plain_texts[0]) == 1)
+        if header.lookup_texts
+        and len(header.lookup_texts[-1]) == 1
+        and (header.unit or len(header.plain_texts[0]) == 1)
     }
     present = frozenset(letters.values())
     side_by_letter = find_sides_of_letters(present) if len(present) > 1 else {}

@@ -10,8 +10,14 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from domain.ingestion.mapping.columns import add_inferred_settings, allows_several_columns, find_missing_data
-from domain.ingestion.mapping.evidence import CONTRADICTED, estimate_confidence, filter_meanings
+from domain.ingestion.mapping.columns import (
+    CERTAIN_CONFIDENCE,
+    add_inferred_settings,
+    add_second_field,
+    allows_several_columns,
+    find_missing_data,
+)
+from domain.ingestion.mapping.evidence import CONTRADICTED, estimate_confidence, filter_meanings, find_differing_field
 from domain.ingestion.mapping.neighbours import (
     MappingDraft,
     correct_by_neighbours,
@@ -207,9 +213,12 @@ def _build_mapping(draft: MappingDraft, meaning_by_position: dict[int, HeaderMea
         if meaning and meaning.field != IGNORE:
             confidence = estimate_confidence(header, meaning, meanings, draft.statistics[position])
             tier = MappingTier.FUZZY if meaning.is_guess else MappingTier.BUILT_IN
-            mapped.append(
-                Column(position, header, meaning.field, dict(meaning.settings), tier, meaning.is_numbered, confidence)
+            column = Column(
+                position, header, meaning.field, dict(meaning.settings), tier, meaning.is_numbered, confidence
             )
+            other = find_differing_field(header, meaning.field, draft.statistics[position])
+            is_disputed = other is not None and confidence < CERTAIN_CONFIDENCE and not column.is_alternative
+            mapped.append(add_second_field(column, str(other)) if is_disputed else column)
         elif clean_line(header) in (
             "",
             f"Column {position + 1}",

@@ -15,7 +15,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import groupby
@@ -54,7 +54,9 @@ _PER = re.compile(
 )
 _NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
 _METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
-_SCOPES = frozenset("package gross master casepack seat arm back leg frame mattress inner old sale certificate energy customs".split())
+_SCOPES = frozenset(
+    "package gross master casepack seat arm back leg frame mattress inner old sale certificate energy customs".split()
+)
 """Concepts of names in a path (`carton::width`, `seat::height`) without which the last name has another meaning."""
 _UNSPECIFIC_CONCEPTS = frozenset("url value unit id type code text name date".split())
 """Concepts of the last name in a path that have no meaning without the names before it (`image::url`)."""
@@ -64,7 +66,8 @@ _MIN_ABBREVIATION_CHARS = 3
 _LETTER_SETS: Final[Sequence[Mapping[str, str]]] = load_toml("abbreviations")["letters"]
 _DIMENSION_LETTER = f"([{''.join(sorted(set().union(*_LETTER_SETS)))}])"
 _DIMENSION_ORDER = re.compile(
-    rf"(?<![^\W_]){_DIMENSION_LETTER}\s?[x×х*/,]\s?{_DIMENSION_LETTER}(?:\s?[x×х*/,]\s?{_DIMENSION_LETTER})?(?![^\W_])", re.I
+    rf"(?<![^\W_]){_DIMENSION_LETTER}\s?[x×х*/,]\s?{_DIMENSION_LETTER}(?:\s?[x×х*/,]\s?{_DIMENSION_LETTER})?(?![^\W_])",
+    re.I,
 )
 _CURRENCY_SIGNS = {"$": "usd", "€": "eur", "£": "gbp"}
 _CYRILLIC_UNITS = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
@@ -101,7 +104,7 @@ def normalise_words(text: str) -> str:
     return _NOISE.sub(" ", letters.lower()).strip()
 
 
-def find_sides_of_letters(letters: Set[str]) -> Mapping[str, str]:
+def find_sides_of_letters(letters: frozenset[str]) -> Mapping[str, str]:
     """Return the side that each letter stands for, such as `depth` for `t` of `b, t, h`; empty if no language has all letters."""
     return next((sides for sides in _LETTER_SETS if letters <= sides.keys()), {})
 
@@ -110,7 +113,7 @@ def _find_dimension_order(text: str) -> tuple[str, re.Match[str]] | None:
     """Find an order of dimensions (`B x T x H`) in a header; return its letters as in `wdh` and the match, or None."""
     for match in _DIMENSION_ORDER.finditer(text):
         letters = [letter.lower() for letter in match.groups() if letter]
-        sides = find_sides_of_letters(set(letters))
+        sides = find_sides_of_letters(frozenset(letters))
         if len(sides) and len(set(letters)) == len(letters):
             is_usual = _DIMENSION_LETTERS.keys() >= set(letters)
             return "".join(letters if is_usual else (sides[letter][0] for letter in letters)), match
@@ -132,7 +135,9 @@ def _complete_word(start: str) -> str:
     for length in range(len(start), _MIN_ABBREVIATION_CHARS - 1, -1):
         beginning, ending = start[:length], start[length:]
         words = [
-            word for word in _WORDS_BY_FIRST_LETTER.get(start[0], ()) if word.startswith(beginning) and word.endswith(ending)
+            word
+            for word in _WORDS_BY_FIRST_LETTER.get(start[0], ())
+            if word.startswith(beginning) and word.endswith(ending)
         ]
         if words:
             shared = frozenset.intersection(*(_WORDS[word] for word in words))
@@ -208,8 +213,7 @@ def normalise_header(header: str) -> NormalisedHeader:
     before, _, last = split.rpartition(":")
     behind = [name for name in (normalise_words(last),) if normalise_words(before) and len(name) > 2]
     is_scoped = not _SCOPES.isdisjoint(combine_concepts(split_into_words(normalise_words(before)))) or (
-        "::" in raw
-        and frozenset() < combine_concepts(split_into_words(normalise_words(last))) <= _UNSPECIFIC_CONCEPTS
+        "::" in raw and frozenset() < combine_concepts(split_into_words(normalise_words(last))) <= _UNSPECIFIC_CONCEPTS
     )
     path = behind if "::" in raw and not is_scoped else []
     behind = [] if is_scoped else behind

@@ -57,17 +57,20 @@ def test_selectable_fields_are_known() -> None:
     assert all(f"- {field}: " in INSTRUCTIONS for field in SELECTABLE_FIELDS)
 
 
-def test_questions_contain_only_unrecognised_columns() -> None:
+def test_questions_contain_only_uncertain_columns() -> None:
     columns = (
         Column(0, "A", "sku", {}),
         Column(1, "B", "colour", {}, MappingTier.FUZZY, confidence=MIN_RELIABLE_CONFIDENCE - 0.01),
         Column(2, "C", "finish", {}, MappingTier.FUZZY, confidence=MIN_RELIABLE_CONFIDENCE),
+        Column(3, "D", "title", {}, confidence=0.89),
+        Column(4, "E", "weight", {}, confidence=0.89),
     )
     reasons = list(UnmappedReason)
-    unmapped = tuple(UnmappedColumn(3 + n, "D", reason) for n, reason in enumerate(reasons))
-    headers = (*"ABC", *("D" for _ in reasons))
-    mapping = _create_mapping(*headers, columns=columns, unmapped=unmapped, samples=(tuple("x" for _ in headers),))
-    assert find_request_positions(mapping) == (1, 3 + reasons.index(UnmappedReason.UNKNOWN))
+    unmapped = tuple(UnmappedColumn(5 + n, "F", reason) for n, reason in enumerate(reasons))
+    headers = (*"ABCDE", *("F" for _ in reasons))
+    cells = (*"x1!", "", "12 kg", *("x" for _ in reasons))
+    mapping = _create_mapping(*headers, columns=columns, unmapped=unmapped, samples=(cells,))
+    assert find_request_positions(mapping) == (1, 2, 5 + reasons.index(UnmappedReason.UNKNOWN))
     assert find_request_positions(_create_mapping(status=MappingStatus.CONFIRMED)) == ()
     assert find_request_positions(_create_mapping(question_positions=(1, 2))) == (3,)
 
