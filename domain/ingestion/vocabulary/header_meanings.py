@@ -188,6 +188,13 @@ def _list_lookup_texts(*texts: str) -> tuple[str, ...]:
     return tuple(filter(None, lookup_texts))
 
 
+def _needs_names_before(before: str, last: str, *, is_path: bool) -> bool:
+    """Return whether the last name of a path (`seat::height`, `image::url`) has another meaning than with the names before it."""
+    scope = combine_concepts(split_into_words(normalise_words(before)))
+    own = combine_concepts(split_into_words(normalise_words(last)))
+    return not _SCOPES.isdisjoint(scope) or (is_path and _NONE < own <= _UNSPECIFIC_CONCEPTS)
+
+
 @lru_cache(maxsize=8192)
 def normalise_header(header: str) -> NormalisedHeader:
     """Normalise a header of a feed, which can contain line breaks, signs and brackets."""
@@ -212,11 +219,9 @@ def normalise_header(header: str) -> NormalisedHeader:
     # The last name of a path (`core::supplierPartNumber`), or the text after a label (`Parameter: Brand`).
     before, _, last = split.rpartition(":")
     behind = [name for name in (normalise_words(last),) if normalise_words(before) and len(name) > 2]
-    is_scoped = not _SCOPES.isdisjoint(combine_concepts(split_into_words(normalise_words(before)))) or (
-        "::" in raw and frozenset() < combine_concepts(split_into_words(normalise_words(last))) <= _UNSPECIFIC_CONCEPTS
-    )
-    path = behind if "::" in raw and not is_scoped else []
-    behind = [] if is_scoped else behind
+    if behind and _needs_names_before(before, last, is_path="::" in raw):
+        behind = []
+    path = behind if "::" in raw else []
     parts = [normalise_words(part) for part in unbracketed.split("/")]
     slashed = [part for part in parts if len(part) > 2] if 1 < len(parts) <= _MAX_SLASHED else []
     signed = (code for sign, code in _CURRENCY_SIGNS.items() if sign in raw)
@@ -260,7 +265,7 @@ _WORDS_WITH_DIMENSIONS = frozenset("package dims size overall item gross".split(
 _PARTS_WITH_DIMENSIONS = frozenset("seat arm package".split())
 _NEUTRAL_CONCEPTS = frozenset("item overall lang furniture variant rug within".split())
 """Concepts that every rule permits, because they do not change the meaning of a header."""
-_VENDOR_CONCEPTS = _NEUTRAL_CONCEPTS | {"supplier", "brand", "maker", "hero", "collection"}
+_VENDOR_CONCEPTS = _NEUTRAL_CONCEPTS | {"brand", "maker", "hero", "collection"}
 """Concepts of words that can be, or precede, the name of a vendor."""
 _UNKNOWN_PENALTY = 18
 _MISSPELLING_PENALTY = 12
