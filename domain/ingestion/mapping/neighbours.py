@@ -54,6 +54,10 @@ _DIMENSIONS = {
     "weight": "weight",
 }
 _DIMENSION_LETTERS = frozenset("wdhlbtpsvgxyz")
+_LETTERS_OF_OTHER_MEASURES = frozenset("gvxyz")
+"""Letters of weights, volumes and axes, which can occur beside the letters of sides."""
+_MIN_LETTERS = 3
+"""Minimum number of single-letter headers that show a language."""
 _CLEAR_SCORE = 100
 _CLEAR_LOCATION_USE_SCORE = 80
 _DOTTED = re.compile(r"\.\d+$")
@@ -312,7 +316,8 @@ def _map_single_letters(draft: MappingDraft) -> None:
         and (header.unit or len(header.plain_texts[0]) == 1)
     }
     present = frozenset(letters.values())
-    side_by_letter = find_sides_of_letters(present) if len(present) > 1 else {}
+    complete = present if find_sides_of_letters(present) else present - _LETTERS_OF_OTHER_MEASURES
+    side_by_letter = find_sides_of_letters(complete) if len(complete) >= _MIN_LETTERS else {}
     for position, letter in letters.items():
         if letter in side_by_letter:
             settings = draft.find_best_meaning(position).settings

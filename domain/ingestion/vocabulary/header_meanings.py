@@ -114,7 +114,9 @@ def _find_dimension_order(text: str) -> tuple[str, re.Match[str]] | None:
     for match in _DIMENSION_ORDER.finditer(text):
         letters = [letter.lower() for letter in match.groups() if letter]
         sides = find_sides_of_letters(frozenset(letters))
-        if len(sides) and len(set(letters)) == len(letters):
+        # `W/H` is also a warehouse.
+        is_order = len(letters) > 2 or match[0][1:-1].strip() not in ("/", ",")
+        if sides and is_order and len(set(letters)) == len(letters):
             is_usual = _DIMENSION_LETTERS.keys() >= set(letters)
             return "".join(letters if is_usual else (sides[letter][0] for letter in letters)), match
     return None
@@ -130,6 +132,7 @@ def _expand_abbreviation(match: re.Match[str]) -> str:
     return f"{known or _complete_word(plain) or match[1]} "
 
 
+@lru_cache(maxsize=1024)
 def _complete_word(start: str) -> str:
     """Return the known word or compound that an abbreviation begins or contracts; empty if these have different meanings."""
     for length in range(len(start), _MIN_ABBREVIATION_CHARS - 1, -1):
@@ -201,7 +204,7 @@ def normalise_header(header: str) -> NormalisedHeader:
     raw = _NAMESPACE.sub("", clean_line(header))
     metafield = _METAFIELD.search(raw)
     raw = _DIAMETER_SIGN.sub(" diameter ", _PER.sub(" per ", _METAFIELD.sub(" ", raw)))
-    if "." in raw:
+    if "." in raw and len(raw) <= _MAX_HEADER_CHARS:
         raw = _ABBREVIATION.sub(_expand_abbreviation, raw)
     if order := _find_dimension_order(raw):
         raw = f"{raw[: order[1].start()]} {_AXES_ORDER} {raw[order[1].end() :]}".strip()
