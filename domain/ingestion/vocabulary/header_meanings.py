@@ -215,6 +215,8 @@ def normalise_header(header: str) -> NormalisedHeader:
     full = normalise_words(split)
     bare = normalise_words(unbracketed) or full
     bracketed = [word for part in _BRACKET.findall(raw) for word in (*normalise_words(part).split(), part.strip())]
+    if any("gtin" in find_concepts(word) for word in bracketed):
+        bare = full  # `Item code (EAN)` is no item code
     words = full.split()
     if words and raw.rstrip().endswith('"'):
         bracketed.append('"')

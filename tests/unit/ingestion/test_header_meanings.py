@@ -360,6 +360,7 @@ def test_single_letters_are_sides_in_the_language_that_has_all_of_them(headers: 
         ("pim_colour", "colour"),
         ("attr_finish", "finish"),
         ("Vater-Artikelnummer", "product_key"),
+        ("Item code (EAN)", "gtin"),
         ("Breite x Höhe x Tiefe", "dimensions"),
     ],
 )
