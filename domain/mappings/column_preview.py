@@ -7,6 +7,7 @@ from typing import Any
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.settings import validate_settings
+from domain.ingestion.mapping.columns import SECOND_FIELD
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.vocabulary.fields import KEYS, is_field
@@ -16,6 +17,8 @@ from domain.mappings.model import SourceMapping
 
 _DERIVED_FIELDS = frozenset({"currency", "availability", "position", "role", "index"})
 """Fields that are derived from other values; previews omit them unless an offer has no other field."""
+_EXPLANATIONS = frozenset({"unit_by", SECOND_FIELD})
+"""Settings that explain a proposal, and that people cannot set."""
 _CONTEXT_FIELDS = frozenset({"currency", "dimension_unit", "weight_unit"})
 """Fields of other columns on which the values of a column depend."""
 
@@ -42,7 +45,7 @@ def preview_column(mapping: SourceMapping, column: Column, settings: FeedSetting
     """
     if not is_field(column.field):
         return ()
-    requested = {name: value for name, value in column.settings.items() if name != "unit_by"}
+    requested = {name: value for name, value in column.settings.items() if name not in _EXPLANATIONS}
     settings_read, faults = validate_settings(column.field, requested, {})
     if faults:
         return ()

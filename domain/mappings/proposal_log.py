@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from domain.catalogue.model import Stream
+from domain.ingestion.mapping.columns import SECOND_FIELD, add_second_field
 from domain.ingestion.mapping.learned import compute_header_digest
 from domain.ingestion.model import HeaderMapping, MappingTier
 from domain.ingestion.snapshot_results import MAX_LISTED_TABLES, MappedTable, TableSummary
@@ -143,14 +144,18 @@ def propose_mapping(source: str, stream: Stream, table: MappedTable, now: dateti
 def update_proposal(stored_mapping: SourceMapping, table: MappedTable, stream: Stream, now: datetime) -> SourceMapping:
     """Return a stored mapping with this run's proposal; if it is confirmed or unchanged, return the same object.
 
-    Columns of tier `model` stay unless they conflict with the new proposal, because a column is sent to a model only
-    once.
+    Columns of tier `model` stay unless they conflict with the new proposal, and so do second fields, because a column is
+    sent to a model only once.
     """
     if stored_mapping.status != MappingStatus.PROPOSED:
         return stored_mapping
+    fields = {(one.position, one.field): one.find_setting(SECOND_FIELD) for one in stored_mapping.columns}
     proposed = replace(
         stored_mapping,
-        columns=table.mapping.columns,
+        columns=tuple(
+            add_second_field(column, second) if (second := fields.get((column.position, column.field))) else column
+            for column in table.mapping.columns
+        ),
         unmapped=table.mapping.unmapped,
         stream=stream,
         samples=table.samples or stored_mapping.samples,

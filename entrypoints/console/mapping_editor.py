@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from adapters.api_json.mappings import CONFIRMATION_BODY
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.settings import LENGTH_UNITS, WEIGHT_UNITS, find_settings_for_field
-from domain.ingestion.mapping.columns import allows_several_columns
+from domain.ingestion.mapping.columns import SECOND_FIELD, allows_several_columns
 from domain.ingestion.mapping.learned import ConfirmedMapping
 from domain.ingestion.model import Column, FeedSettings, MappingTier
 from domain.ingestion.vocabulary.fields import is_field, split_field
@@ -42,7 +42,7 @@ _VALUES_BY_DEFAULT: Final[Mapping[str, Sequence[str]]] = {
 }
 _ORDERS = tuple(order for order in find_settings_for_field("dimensions")["order"].choices if len(order) == 3)
 """Orders of three dimensions that a fix can set."""
-_INTERNAL_SETTINGS = ("unit_by", "alternative", "flag")
+_INTERNAL_SETTINGS = ("unit_by", "alternative", "flag", SECOND_FIELD)
 """Settings that explain a proposal. They are dropped if a person changes the settings of a column."""
 
 

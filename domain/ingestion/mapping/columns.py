@@ -18,6 +18,12 @@ _FALLBACK_FIELDS = frozenset(
 )
 _FALLBACK_PREFIXES = ("dimensions.", "rug.", "compliance.", "cartons.")
 
+SECOND_FIELD = "second_field"
+"""Setting with the field that a second reader of the header, such as the classification, assigns to the column."""
+CERTAIN_CONFIDENCE = 0.9
+"""Confidence from which a field counts as certain, so that no second reader is asked."""
+_MAX_DISPUTED_CONFIDENCE = 0.79
+
 ColumnEntry = Column | UnmappedColumn
 ColumnTarget = tuple[str, str]
 """Target of a column: the field, and its location and option or an empty string."""
@@ -37,6 +43,12 @@ def find_column_target(column: Column) -> ColumnTarget:
 def allows_several_columns(field: str) -> bool:
     """Return whether several columns can have the field, because their values are combined or the later ones are fallbacks."""
     return field in COMBINED_FIELDS or field in _FALLBACK_FIELDS or field.startswith(_FALLBACK_PREFIXES)
+
+
+def add_second_field(column: Column, field: str) -> Column:
+    """Return the column with the different field of a second reader as a setting, and a confidence below 0.8."""
+    confidence = min(column.confidence, _MAX_DISPUTED_CONFIDENCE)
+    return replace(column, confidence=confidence, settings={**column.settings, SECOND_FIELD: field})
 
 
 def find_missing_data(columns: Iterable[Column], stream: str) -> tuple[str, ...]:

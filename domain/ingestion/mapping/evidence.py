@@ -11,12 +11,15 @@ from domain.ingestion.data import load_patterns, load_toml, split_phrases
 from domain.ingestion.values.quantities import parse_length_unit
 from domain.ingestion.values.text import PLACEHOLDERS
 from domain.ingestion.values.words import parse_gtin
-from domain.ingestion.vocabulary.fields import IGNORE, MONEY
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY, is_field
 from domain.ingestion.vocabulary.header_meanings import (
+    OUTSIDE_CATALOGUE,
     PROMOTED_SCORE,
     HeaderMeaning,
+    classify_header,
     combine_concepts,
     compute_similarity,
+    find_field_class,
     normalise_words,
     split_into_words,
 )
@@ -41,6 +44,7 @@ _CLEAR_SCORE = 80
 _CERTAIN_SCORE = 95
 _HIGH_SIMILARITY = 0.8
 _RIVAL_DISTANCE = 25
+_MIN_DISPUTE_PROBABILITY = 0.5
 _CONFUSABLE_FIELDS = frozenset(
     "price sale_price cost msrp product_key mpn title variant_title collection category_path category_path.0 category_path.1 "
     "features tags availability status axes axes.Size dimensions description quantity location finish google_category".split()
@@ -230,6 +234,23 @@ def filter_meanings(
         or not is_contradicted(meaning.field, statistics)
     )
     return remaining or (replace(meanings[0], score=1, field=CONTRADICTED),)
+
+
+def find_differing_field(header: str, field_path: str, statistics: ValueStatistics | None) -> str | None:
+    """Return the field, or IGNORE, that the classification of a header assigns instead of a field; None if it does not disagree.
+
+    Args:
+        header: The header.
+        field_path: The field that the header is mapped to.
+        statistics: The statistics of the values, or None. If they confirm the field, or contradict the other one, the result is None.
+    """
+    label, probability = classify_header(header)
+    other = IGNORE if label == OUTSIDE_CATALOGUE else label
+    if probability < _MIN_DISPUTE_PROBABILITY or label == find_field_class(field_path) or not is_field(other):
+        return None
+    if statistics is not None and (is_confirmed(field_path, statistics) or is_contradicted(other, statistics)):
+        return None
+    return other
 
 
 def estimate_confidence(

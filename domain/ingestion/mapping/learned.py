@@ -7,6 +7,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from domain.ingestion.mapping.columns import (
+    SECOND_FIELD,
     ColumnTarget,
     add_inferred_settings,
     allows_several_columns,
@@ -25,8 +26,8 @@ MAX_CONFIRMED_COLUMNS = 20_000
 """Maximum total number of columns in the confirmed mappings of one ReadRequest."""
 _DECIDED_TIERS = frozenset({MappingTier.PERSON, MappingTier.LEARNED})
 """Tiers of columns whose field a person decided; fields of other columns are proposed again for each file."""
-_SOURCE_SETTINGS = frozenset({"currency", "decimal"})
-"""Settings that apply only to the source for which they were confirmed."""
+_SOURCE_SETTINGS = frozenset({"currency", "decimal", SECOND_FIELD})
+"""Settings that apply only to the source for which they were confirmed, or explain its proposal."""
 
 
 @dataclass(frozen=True, slots=True)

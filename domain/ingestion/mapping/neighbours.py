@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.ingestion.data import load_patterns, load_toml, split_phrases
@@ -19,6 +19,8 @@ from domain.ingestion.vocabulary.header_meanings import (
     combine_concepts,
     find_concepts,
     find_header_meanings,
+    find_header_settings,
+    find_sides_of_letters,
     has_no_meaning,
     normalise_header,
     normalise_words,
@@ -37,9 +39,10 @@ _FIELDS_AFTER_RARE_PREFIX = frozenset(
 
 For other fields, many headers must begin with the word: `Bunk Width` is not the width of the item.
 """
-_SHOPIFY = frozenset(("handle", "title", "option1 value", "variant price"))
+_TABLE_FIELD_SCORE = 90
 _CLEAR_SKU_SCORE = 90
 _WEAK_SKU_SCORE = 60
+_ITEM_IDS = frozenset(("id", "g id", "product id", "item id", "offer id"))
 _MAX_INSPECTED = 60
 _FOOT = 12
 _DIMENSIONS = {
@@ -50,13 +53,13 @@ _DIMENSIONS = {
     "dimensions": "dimensions",
     "weight": "weight",
 }
-_DIMENSION_LETTERS = frozenset("wdhlbtpsvgxyzš")
-_LETTER_SETS = (
-    {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
-    {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
-    {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
-)
+_DIMENSION_LETTERS = frozenset("wdhlbtpsvgxyz")
+_LETTERS_OF_OTHER_MEASURES = frozenset("gvxyz")
+"""Letters of weights, volumes and axes, which can occur beside the letters of sides."""
+_MIN_LETTERS = 3
+"""Minimum number of single-letter headers that show a language."""
 _CLEAR_SCORE = 100
+_CLEAR_LOCATION_USE_SCORE = 80
 _DOTTED = re.compile(r"\.\d+$")
 _NUMBER = re.compile(r"\.(\d+)\.")
 _NOT_PACKAGE_CONCEPTS = frozenset("item overall furniture rug variant net".split())
@@ -77,6 +80,7 @@ class MappingDraft:
         plain_headers: The headers in lower case without punctuation.
         statistics: The statistics of the values of each column; None for a column without values.
         concepts: The concepts that the words of each header have, such as `weight` and `package`.
+        sheet: The name of the sheet, or None.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class MappingDraft:
         samples: Sequence[Sequence[str]],
         settings: FeedSettings,
         meanings: list[tuple[HeaderMeaning, ...]],
+        sheet: str | None = None,
     ) -> None:
+        self.sheet = sheet
         self.headers, self.samples, self.settings, self.meanings = headers, samples, settings, meanings
         self.plain_headers = [normalise_words(header) for header in headers]
         self.statistics = [compute_value_statistics(values) for values in samples]
@@ -165,12 +171,55 @@ def _find_meanings_after_prefix(
     )
 
 
-def map_shopify_type(draft: MappingDraft) -> None:
-    """Set the meaning of the column `Type` to the category path if the headers are the headers of a Shopify export."""
-    if _SHOPIFY.issubset(draft.plain_headers):
-        for position, words in enumerate(draft.plain_headers):
-            if words == "type":
-                draft.meanings[position] = (HeaderMeaning("category_path", 90, is_phrase=True),)
+@dataclass(frozen=True, slots=True)
+class _TableKind:
+    """Kind of tables in which some headers have another meaning: one row of tables.toml.
+
+    Attributes:
+        headers: Headers that are typical of the kind.
+        least: The minimum number of these headers in a table.
+        has: Fields that columns of the table must have.
+        lacks: Fields that no column may have.
+        field_by_header: The field of each header with another meaning.
+    """
+
+    headers: frozenset[str]
+    least: int
+    has: Sequence[str]
+    lacks: Sequence[str]
+    field_by_header: Mapping[str, str]
+
+    def includes(self, draft: MappingDraft, names: frozenset[str]) -> bool:
+        """Return whether a table is of this kind; `names` are its headers and the name of its sheet."""
+        return (
+            len(self.headers & names) >= self.least
+            and all(draft.find_positions(field) for field in self.has)
+            and not draft.find_positions(*self.lacks)
+        )
+
+
+_TABLE_KINDS = tuple(
+    _TableKind(
+        frozenset(split_phrases(row["headers"])),
+        row["least"],
+        split_phrases(row.get("has", "")),
+        split_phrases(row.get("lacks", "")),
+        {header: field for field, text in row["fields"].items() for header in split_phrases(text)},
+    )
+    for row in load_toml("tables")["tables"]
+)
+
+
+def map_tables_of_known_kinds(draft: MappingDraft) -> None:
+    """Set the meanings of headers that mean something else in tables of a known kind, such as prices in order forms."""
+    texts = [(normalise_header(header).plain_texts or ("",))[0] for header in draft.headers]
+    names = frozenset((*texts, normalise_words(draft.sheet or "")))
+    for kind in _TABLE_KINDS:
+        if kind.includes(draft, names):
+            for position, text in enumerate(texts):
+                if field := kind.field_by_header.get(text):
+                    settings = find_header_settings(field, draft.headers[position])
+                    draft.meanings[position] = (HeaderMeaning(field, _TABLE_FIELD_SCORE, settings, is_phrase=True),)
 
 
 def correct_by_neighbours(draft: MappingDraft) -> None:
@@ -195,8 +244,15 @@ def _renumber_from_zero(draft: MappingDraft) -> None:
 
 
 def _map_id_to_product_key(draft: MappingDraft) -> None:
-    """Change the meaning of an ID column from SKU to product key if another column is clearly the SKU."""
-    codes = draft.find_positions("sku")
+    """Change the meaning of an ID column from SKU to product key if another column is clearly the SKU, and the other way round."""
+    codes, keys = draft.find_positions("sku"), draft.find_positions("product_key")
+    if not codes and any(draft.find_best_meaning(position).score >= _CLEAR_SKU_SCORE for position in keys):
+        for position in keys:
+            if (
+                draft.find_best_meaning(position).score <= _WEAK_SKU_SCORE
+                and draft.plain_headers[position] in _ITEM_IDS
+            ):
+                draft.change_best_meaning(position, field="sku")
     if any(draft.find_best_meaning(position).score >= _CLEAR_SKU_SCORE for position in codes):
         for position in codes:
             first = draft.find_best_meaning(position)
@@ -251,17 +307,23 @@ def _are_below_12(samples: Sequence[str]) -> bool:
 
 def _map_single_letters(draft: MappingDraft) -> None:
     """Set the meanings of one-letter headers by the language that their letters indicate (`L P H` is French, `Š V H` is Czech)."""
-    lasts = {position: normalise_header(header).lookup_texts[-1:] for position, header in enumerate(draft.headers)}
-    letters = {position: last[0] for position, last in lasts.items() if last and len(last[0]) == 1}
+    found = {position: normalise_header(header) for position, header in enumerate(draft.headers)}
+    letters = {
+        position: header.lookup_texts[-1]
+        for position, header in found.items()
+        if header.lookup_texts
+        and len(header.lookup_texts[-1]) == 1
+        and (header.unit or len(header.plain_texts[0]) == 1)
+    }
     present = frozenset(letters.values())
-    side_by_letter = next((sides for sides in _LETTER_SETS if sides.keys() <= present), {})
+    complete = present if find_sides_of_letters(present) else present - _LETTERS_OF_OTHER_MEASURES
+    side_by_letter = find_sides_of_letters(complete) if len(complete) >= _MIN_LETTERS else {}
     for position, letter in letters.items():
-        if present - _DIMENSION_LETTERS:  # levels named A, B, C, D are not dimensions
+        if letter in side_by_letter:
+            settings = draft.find_best_meaning(position).settings
+            draft.meanings[position] = (HeaderMeaning(f"dimensions.{side_by_letter[letter]}", _CLEAR_SCORE, settings),)
+        elif present - _DIMENSION_LETTERS:  # levels named A, B, C, D are not dimensions
             draft.meanings[position] = ()
-        elif letter in side_by_letter:
-            draft.meanings[position] = (
-                HeaderMeaning(side_by_letter[letter], _CLEAR_SCORE, draft.find_best_meaning(position).settings),
-            )
 
 
 def _map_package_dimensions(draft: MappingDraft) -> None:
@@ -315,8 +377,10 @@ def _map_rug_columns(draft: MappingDraft) -> None:
     among_rugs = any(name.startswith("rug.") for name in fields)
     among_rugs = among_rugs or any(draft.has_word(position, _LISTS["rugs"]) for position in positions)
     for position in positions:
-        if not among_rugs and draft.find_confident_field(position) == "rug.shape":
-            draft.meanings[position] = ()
+        if not among_rugs and draft.find_confident_field(position) in ("rug.shape", "rug.indoor_outdoor"):
+            best = draft.find_best_meaning(position)
+            if best.field == "rug.shape" or best.score < _CLEAR_LOCATION_USE_SCORE:
+                draft.meanings[position] = ()
         if not among_rugs or draft.find_confident_field(position) not in ("axes.Size", "dimensions"):
             continue
         values = [sample for sample in draft.samples[position] if sample.strip()]

@@ -10,13 +10,19 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from domain.ingestion.mapping.columns import add_inferred_settings, allows_several_columns, find_missing_data
-from domain.ingestion.mapping.evidence import CONTRADICTED, estimate_confidence, filter_meanings
+from domain.ingestion.mapping.columns import (
+    CERTAIN_CONFIDENCE,
+    add_inferred_settings,
+    add_second_field,
+    allows_several_columns,
+    find_missing_data,
+)
+from domain.ingestion.mapping.evidence import CONTRADICTED, estimate_confidence, filter_meanings, find_differing_field
 from domain.ingestion.mapping.neighbours import (
     MappingDraft,
     correct_by_neighbours,
     find_meanings_of_headers,
-    map_shopify_type,
+    map_tables_of_known_kinds,
     map_warehouses,
 )
 from domain.ingestion.mapping.options import map_options
@@ -170,7 +176,7 @@ def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
 
 
 def propose_column_mapping(
-    headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings
+    headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings, sheet: str | None = None
 ) -> HeaderMapping:
     """Propose the column mapping of a table. The same input always gives the same result.
 
@@ -178,13 +184,14 @@ def propose_column_mapping(
         headers: The headers.
         samples: The cells of the first rows.
         settings: The settings of the source.
+        sheet: The name of the sheet, or None.
     """
     rows = [[convert_to_text(cell) for cell in row] for row in samples]
     columns = [[row[position] for row in rows if position < len(row)] for position in range(len(headers))]
-    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers))
+    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers), sheet)
     for position, header in enumerate(headers):
         draft.meanings[position] = correct_by_classification(header, draft.meanings[position])
-    map_shopify_type(draft)
+    map_tables_of_known_kinds(draft)
     for position, traits in enumerate(draft.statistics):
         draft.meanings[position] = filter_meanings(draft.meanings[position], traits)
     _reduce_scores_of_blank_columns(draft)
@@ -206,9 +213,12 @@ def _build_mapping(draft: MappingDraft, meaning_by_position: dict[int, HeaderMea
         if meaning and meaning.field != IGNORE:
             confidence = estimate_confidence(header, meaning, meanings, draft.statistics[position])
             tier = MappingTier.FUZZY if meaning.is_guess else MappingTier.BUILT_IN
-            mapped.append(
-                Column(position, header, meaning.field, dict(meaning.settings), tier, meaning.is_numbered, confidence)
+            column = Column(
+                position, header, meaning.field, dict(meaning.settings), tier, meaning.is_numbered, confidence
             )
+            other = find_differing_field(header, meaning.field, draft.statistics[position])
+            is_disputed = other is not None and confidence < CERTAIN_CONFIDENCE and not column.is_alternative
+            mapped.append(add_second_field(column, str(other)) if is_disputed else column)
         elif clean_line(header) in (
             "",
             f"Column {position + 1}",

@@ -49,13 +49,26 @@ _LETTERS = str.maketrans(
 _DIGITS = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
 _NUMBER_SIGN = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
 _PER = re.compile(
-    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong)\b)",
+    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong|sq|sqft|sqm|m2|yd|yard|lm)\b)",
     re.I,
 )
 _NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
 _METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
-_PACKAGE_NAME = re.compile(r"ship|pack|carton|box", re.I)
-"""Pattern of names that refer to the package. In such a path (`carton::width`), the last name has no meaning alone."""
+_SCOPES = frozenset(
+    "package gross master casepack seat arm back leg frame mattress inner old sale certificate energy customs".split()
+)
+"""Concepts of names in a path (`carton::width`, `seat::height`) without which the last name has another meaning."""
+_UNSPECIFIC_CONCEPTS = frozenset("url value unit id type code text name date".split())
+"""Concepts of the last name in a path that have no meaning without the names before it (`image::url`)."""
+_DIAMETER_SIGN = re.compile(r"(?<![^\W\d_])[Øø⌀∅](?![^\W\d_])")
+_ABBREVIATION = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,20})\.(?!\d)")
+_MIN_ABBREVIATION_CHARS = 3
+_LETTER_SETS: Final[Sequence[Mapping[str, str]]] = load_toml("abbreviations")["letters"]
+_DIMENSION_LETTER = f"([{''.join(sorted(set().union(*_LETTER_SETS)))}])"
+_DIMENSION_ORDER = re.compile(
+    rf"(?<![^\W_]){_DIMENSION_LETTER}\s?[x×х*/,]\s?{_DIMENSION_LETTER}(?:\s?[x×х*/,]\s?{_DIMENSION_LETTER})?(?![^\W_])",
+    re.I,
+)
 _CURRENCY_SIGNS = {"$": "usd", "€": "eur", "£": "gbp"}
 _CYRILLIC_UNITS = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _MAX_PLAIN_CHARS = 1_000
@@ -89,6 +102,56 @@ def normalise_words(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     return _NOISE.sub(" ", letters.lower()).strip()
+
+
+def find_sides_of_letters(letters: frozenset[str]) -> Mapping[str, str]:
+    """Return the side that each letter stands for, such as `depth` for `t` of `b, t, h`; empty if no language has all letters."""
+    return next((sides for sides in _LETTER_SETS if letters <= sides.keys()), {})
+
+
+def _find_dimension_order(text: str) -> tuple[str, re.Match[str]] | None:
+    """Find an order of dimensions (`B x T x H`) in a header; return its letters as in `wdh` and the match, or None."""
+    for match in _DIMENSION_ORDER.finditer(text):
+        letters = [letter.lower() for letter in match.groups() if letter]
+        sides = find_sides_of_letters(frozenset(letters))
+        # `W/H` is also a warehouse.
+        is_order = len(letters) > 2 or match[0][1:-1].strip() not in ("/", ",")
+        if sides and is_order and len(set(letters)) == len(letters):
+            is_usual = _DIMENSION_LETTERS.keys() >= set(letters)
+            return "".join(letters if is_usual else (sides[letter][0] for letter in letters)), match
+    return None
+
+
+def _expand_abbreviation(match: re.Match[str]) -> str:
+    """Return the word behind an abbreviation with a period, or the matched text if the word is known or there is no single one."""
+    word = match[1].lower()
+    plain = normalise_words(word)
+    known = _ABBREVIATIONS.get(word) or _ABBREVIATIONS.get(plain)
+    if known is None and (find_concepts(plain) or has_no_meaning(plain) or plain in PHRASES):
+        return match[0]
+    return f"{known or _complete_word(plain) or match[1]} "
+
+
+@lru_cache(maxsize=1024)
+def _complete_word(start: str) -> str:
+    """Return the known word or compound that an abbreviation begins or contracts; empty if these have different meanings."""
+    for length in range(len(start), _MIN_ABBREVIATION_CHARS - 1, -1):
+        beginning, ending = start[:length], start[length:]
+        words = [
+            word
+            for word in _WORDS_BY_FIRST_LETTER.get(start[0], ())
+            if word.startswith(beginning) and word.endswith(ending)
+        ]
+        if words:
+            shared = frozenset.intersection(*(_WORDS[word] for word in words))
+            return min(words, key=len) if shared else ""
+    for length in range(len(start) - 1, _MIN_PART_CHARS - 1, -1):
+        rest = start[length:]
+        if start[:length] in _WORDS and (last := _ABBREVIATIONS.get(rest) or _DIMENSION_LETTERS.get(rest)):
+            return f"{start[:length]} {last}"
+        if start[:length] in _WORDS and len(rest) >= _MIN_ABBREVIATION_CHARS and (last := _complete_word(rest)):
+            return f"{start[:length]} {last}"
+    return ""
 
 
 def is_currency_code(word: str) -> bool:
@@ -128,12 +191,23 @@ def _list_lookup_texts(*texts: str) -> tuple[str, ...]:
     return tuple(filter(None, lookup_texts))
 
 
+def _needs_names_before(before: str, last: str, *, is_path: bool) -> bool:
+    """Return whether the last name of a path (`seat::height`, `image::url`) has another meaning than with the names before it."""
+    scope = combine_concepts(split_into_words(normalise_words(before)))
+    own = combine_concepts(split_into_words(normalise_words(last)))
+    return not _SCOPES.isdisjoint(scope) or (is_path and _NONE < own <= _UNSPECIFIC_CONCEPTS)
+
+
 @lru_cache(maxsize=8192)
 def normalise_header(header: str) -> NormalisedHeader:
     """Normalise a header of a feed, which can contain line breaks, signs and brackets."""
     raw = _NAMESPACE.sub("", clean_line(header))
     metafield = _METAFIELD.search(raw)
-    raw = _PER.sub(" per ", _METAFIELD.sub(" ", raw))
+    raw = _DIAMETER_SIGN.sub(" diameter ", _PER.sub(" per ", _METAFIELD.sub(" ", raw)))
+    if "." in raw and len(raw) <= _MAX_HEADER_CHARS:
+        raw = _ABBREVIATION.sub(_expand_abbreviation, raw)
+    if order := _find_dimension_order(raw):
+        raw = f"{raw[: order[1].start()]} {_AXES_ORDER} {raw[order[1].end() :]}".strip()
     split = _NUMBER_SIGN.sub(" number", raw)
     # Split camelCase and snake_case; `UPC` and `SKUs` stay whole.
     split = split if " " in split.strip() else _CAMEL.sub(" ", _HUNGARIAN.sub("", split))
@@ -141,6 +215,8 @@ def normalise_header(header: str) -> NormalisedHeader:
     full = normalise_words(split)
     bare = normalise_words(unbracketed) or full
     bracketed = [word for part in _BRACKET.findall(raw) for word in (*normalise_words(part).split(), part.strip())]
+    if any("gtin" in find_concepts(word) for word in bracketed):
+        bare = full  # `Item code (EAN)` is no item code
     words = full.split()
     if words and raw.rstrip().endswith('"'):
         bracketed.append('"')
@@ -148,7 +224,9 @@ def normalise_header(header: str) -> NormalisedHeader:
     # The last name of a path (`core::supplierPartNumber`), or the text after a label (`Parameter: Brand`).
     before, _, last = split.rpartition(":")
     behind = [name for name in (normalise_words(last),) if normalise_words(before) and len(name) > 2]
-    path = behind if "::" in raw and not _PACKAGE_NAME.search(raw) else []
+    if behind and _needs_names_before(before, last, is_path="::" in raw):
+        behind = []
+    path = behind if "::" in raw else []
     parts = [normalise_words(part) for part in unbracketed.split("/")]
     slashed = [part for part in parts if len(part) > 2] if 1 < len(parts) <= _MAX_SLASHED else []
     signed = (code for sign, code in _CURRENCY_SIGNS.items() if sign in raw)
@@ -184,11 +262,16 @@ _ENDINGS = (
 """Endings of inflected words and their replacements: Romance, then Germanic."""
 _MIN_BASE_CHARS = 4
 _FIGURES = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_ABBREVIATIONS: Final[Mapping[str, str]] = load_toml("abbreviations")["words"]
+_AXES_ORDER = "wxdxh"
+"""Word that replaces an order of dimensions in a header, whatever its letters."""
 _DIMENSION_LETTERS = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _WORDS_WITH_DIMENSIONS = frozenset("package dims size overall item gross".split())
 _PARTS_WITH_DIMENSIONS = frozenset("seat arm package".split())
 _NEUTRAL_CONCEPTS = frozenset("item overall lang furniture variant rug within".split())
 """Concepts that every rule permits, because they do not change the meaning of a header."""
+_VENDOR_CONCEPTS = _NEUTRAL_CONCEPTS | {"brand", "maker", "hero", "collection"}
+"""Concepts of words that can be, or precede, the name of a vendor."""
 _UNKNOWN_PENALTY = 18
 _MISSPELLING_PENALTY = 12
 _TRANSLATION_PENALTY = 9
@@ -388,7 +471,7 @@ def _interpret_word(word: str) -> Iterator[HeaderWord]:
     """Yield a word with its concepts, or each part of a compound word; nothing for a number or a word without meaning."""
     if found := find_concepts(word):
         yield HeaderWord(word, found)
-    elif has_no_meaning(word) or word.isdecimal():
+    elif has_no_meaning(word) or word.rstrip("%").isdecimal():
         return
     elif word.isalpha() and (found := _find_inflected_concepts(word)):
         yield HeaderWord(word, found)
@@ -461,7 +544,6 @@ _PREFIXED = frozenset(
 _NOT_IN_METAFIELDS = frozenset("colour title materials media tags features finish".split())
 _ZERO_BASED = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
 _FURTHER_VARIANT = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
-_DIMENSION_ORDER = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*/,]\s*([wdhlbt]))?(?![a-z])", re.I)
 _GRAMS = re.compile(r"\bgrams\b", re.I)
 _PERIODS = {
     "weeks": re.compile(
@@ -531,8 +613,8 @@ def find_header_settings(field: str, header: str) -> tuple[tuple[str, str], ...]
         or (head.startswith("cartons") and tail != "count")
     ):
         settings["unit"] = str(found.unit)
-    if tail == "dimensions" and (order := _DIMENSION_ORDER.search(raw)):
-        settings["order"] = "".join(filter(None, order.groups())).lower()
+    if tail == "dimensions" and (order := _find_dimension_order(raw)):
+        settings["order"] = order[0]
     if field in MONEY and found.currency:
         settings["currency"] = found.currency
     if field == "lead_time_days" and (spell := next((n for n, words in _PERIODS.items() if words.search(raw)), None)):
@@ -591,7 +673,8 @@ def _find_phrase_after_vendor(text: str) -> tuple[str, FieldScores] | None:
     """
     parts = text.split()
     for start in range(1, min(3, len(parts))):
-        if parts[start - 1] in MEANINGFUL_PREFIXES or parts[start - 1] == "#":
+        word = parts[start - 1]
+        if word in MEANINGFUL_PREFIXES or word == "#" or find_concepts(word) - _VENDOR_CONCEPTS:
             return None
         rest = " ".join(parts[start:])
         safe = [hit for hit in PHRASES.get(rest, ()) if hit[0] in _SAFE]
@@ -615,6 +698,11 @@ def _find_phrase_meanings(
     if match is None:
         return ()
     phrase, options = match
+    # A weight is no price (`Netto (kg)`), and the other way round.
+    fields = {field for field, _ in options}
+    if not MONEY.isdisjoint(fields):
+        is_weight = found.unit in POUNDS_BY_UNIT
+        options = [option for option in options if (option[0] not in MONEY if is_weight else option[0] != "weight")]
     is_guess = penalty > 0
     meanings = [
         _build_meaning(field, score - penalty, phrase, header, is_guess=is_guess, is_phrase=not penalty)

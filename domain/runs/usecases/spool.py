@@ -59,7 +59,7 @@ def propose_mapping(table: FeedTable, first_rows: Sequence[Row], settings: FeedS
     """
     if table.declared_fields is not None:
         return map_declared_fields(table.headers, table.declared_fields)
-    return propose_column_mapping(table.headers, _to_texts(first_rows), settings)
+    return propose_column_mapping(table.headers, _to_texts(first_rows), settings, table.sheet)
 
 
 def _to_texts(rows: Sequence[Row]) -> list[list[str]]:

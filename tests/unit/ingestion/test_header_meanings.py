@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.ingestion.mapping.columns import SECOND_FIELD
 from domain.ingestion.mapping.neighbours import find_meanings_of_headers
 from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings, MappingTier
-from domain.ingestion.vocabulary.header_meanings import find_field_class, find_header_meanings
+from domain.ingestion.vocabulary.header_meanings import find_field_class, find_header_meanings, normalise_header
 
 PAIRS = {
     "dimensions.seat_height": ["seat height", "Sitzhöhe", "hauteur assise", "zithoogte", "altura asiento", "altezza seduta",
@@ -123,7 +124,7 @@ def test_a_shape_belongs_to_a_rug_only_among_rug_columns() -> None:
 @pytest.mark.parametrize(
     ("header", "values"),
     [
-        ("UPC 5 Digit", ["12345", "54321"]),
+        ("UPC 5", ["12345", "54321"]),
         ("Material", ["yes", "no"]),
         ("Image", ["Y", "N"]),
         ("Price", ["https://a.example/1", "https://a.example/2"]),
@@ -261,3 +262,163 @@ def test_all_numbers_of_a_field_have_one_class() -> None:
         find_field_class("category_path.4") == find_field_class("category_path.0") == find_field_class("category_path")
     )
     assert find_field_class("cartons.3.width") == "cartons.0.width"
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [
+        ("Art.-Nr.", "sku"),
+        ("Bezeichng.", "title"),
+        ("Oberfl.", "finish"),
+        ("Nettogew. (kg)", "weight"),
+        ("Verp.-Höhe", "cartons.0.height"),
+        ("Lagerbest.", "quantity"),
+        ("Lieferz. (WT)", "lead_time_days"),
+        ("Sitzh.", "dimensions.seat_height"),
+        ("Giac.", "quantity"),
+        ("Rivest.", "materials"),
+        ("Acab.", "finish"),
+        ("Désign.", "title"),
+        ("Zith.", "dimensions.seat_height"),
+        ("Wys. siedz.", "dimensions.seat_height"),
+        ("Istuinkork.", "dimensions.seat_height"),
+        ("Lagerbeh.", "quantity"),
+        ("Выс. сид.", "dimensions.seat_height"),
+    ],
+)
+def test_abbreviations_with_a_period_are_completed(header: str, field: str) -> None:
+    assert _find_field(header) == field
+
+
+@pytest.mark.parametrize("header", ["Ver.", "Xq.", "price.zz", "Kl. 3.5", "a.b.c.d"])
+def test_abbreviations_of_several_words_or_of_none_are_kept(header: str) -> None:
+    assert normalise_header(header).plain_texts[0] == " ".join(header.lower().replace(".", " ").split())
+
+
+@given(st.text(alphabet="abcdefghijklmnopqrstuvwxyzäöüłø.. ", max_size=300))
+@settings(max_examples=150, deadline=None)
+def test_any_text_with_periods_is_normalised(header: str) -> None:
+    assert len(normalise_header(header).lookup_texts) < 20
+
+
+@pytest.mark.parametrize(
+    ("header", "order"),
+    [
+        ("LxPxH", "wdh"),
+        ("B x T x H", "bth"),
+        ("B x H x T (cm)", "bht"),
+        ("Maße BxHxT", "bht"),
+        ("W×D×H", "wdh"),
+        ("A x F x H", "wdh"),
+        ("SxGxW", "wdh"),
+        ("ШхГхВ", "wdh"),
+        ("LXWXH", "lwh"),
+    ],
+)
+def test_an_order_of_letters_is_a_size_in_that_order(header: str, order: str) -> None:
+    first = find_header_meanings(header)[0]
+    assert (first.field, dict(first.settings)["order"]) == ("dimensions", order)
+
+
+@pytest.mark.parametrize(
+    ("headers", "sides"),
+    [
+        ("L P H", "width depth height"),
+        ("B T H", "width depth height"),
+        ("W D H", "width depth height"),
+        ("S G W", "width depth height"),
+        ("A F H", "width depth height"),
+        ("L P H V", "width depth height"),
+        ("A B C D", None),
+    ],
+)
+def test_single_letters_are_sides_in_the_language_that_has_all_of_them(headers: str, sides: str | None) -> None:
+    mapped = _map_headers(["SKU", *headers.split()])
+    expected = [f"dimensions.{side}" for side in sides.split()] if sides else []
+    assert [mapped[letter] for letter in headers.split() if letter in mapped] == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [
+        ("Ø", "dimensions.diameter"),
+        ("Ø (cm)", "dimensions.diameter"),
+        ("Colli", "carton_count"),
+        ("bultos", "carton_count"),
+        ("Nb colis", "carton_count"),
+        ("Netto", "cost"),
+        ("Neto", "cost"),
+        ("Netto (kg)", "weight"),
+        ("VPN", "sku"),
+        ("Consegna", "lead_time_days"),
+        ("log_height", "cartons.0.height"),
+        ("price::minimumAdvertisedPrice", "map"),
+        ("dims::seat::height", "dimensions.seat_height"),
+        ("carton::2::width", "cartons.1.width"),
+        ("logistics::countryOfOrigin", "compliance.country_of_origin"),
+        ("stock_amount", "quantity"),
+        ("pim_colour", "colour"),
+        ("attr_finish", "finish"),
+        ("Vater-Artikelnummer", "product_key"),
+        ("Item code (EAN)", "gtin"),
+        ("Breite x Höhe x Tiefe", "dimensions"),
+    ],
+)
+def test_signs_prefixes_and_paths_are_understood(header: str, field: str) -> None:
+    assert _find_field(header) == field
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Thickness",
+        "W/H",
+        "Buyer item number",
+        "Show price",
+        "Ext. price",
+        "carton_weight_unit",
+        "Closed width",
+        "Code famille",
+    ],
+)
+def test_headers_about_something_else_are_not_mapped(header: str) -> None:
+    assert _find_field(header) in (None, "ignore", "weight_unit")
+
+
+@pytest.mark.parametrize(
+    ("headers", "sheet", "price", "field"),
+    [
+        (["Order Qty", "Item", "Description", "Unit Price", "Ext. Price"], None, "Unit Price", "cost"),
+        (["VendorItemNumber", "UnitPrice", "UnitPriceBasis", "BuyerItemNumber"], None, "UnitPrice", "cost"),
+        (["default_code", "name", "categ_id", "list_price", "standard_price"], None, "standard_price", "cost"),
+        (["item_sku", "item_name", "standard_price", "map_price"], None, "standard_price", "price"),
+        (["SKU", "Name", "Price", "MSRP"], "Wholesale price list", "Price", "cost"),
+        (["SKU", "Name", "Price", "MSRP", "MOQ", "Case pack"], None, "Price", "cost"),
+        (["SKU", "Name", "Price", "MSRP"], None, "Price", "price"),
+        (["SKU", "Name", "Price", "Cost"], "Wholesale", "Price", "price"),
+    ],
+)
+def test_the_kind_of_a_table_determines_the_price(
+    headers: list[str], sheet: str | None, price: str, field: str
+) -> None:
+    mapping = propose_column_mapping(headers, [], FeedSettings(), sheet)
+    assert next(column.field for column in mapping.columns if column.column == price) == field
+    assert "quantity" not in {column.field for column in mapping.columns if column.column == "Order Qty"}
+
+
+def test_the_field_of_a_second_reader_lowers_the_confidence() -> None:
+    """`Motif` can be a style or a pattern; values that confirm a field need no second reader."""
+    disputed = [
+        column
+        for header in ("Design Name", "Product Use", "Style Name", "GROUP", "Model Name", "Range")
+        for column in propose_column_mapping(["SKU", "Title", header], [], FeedSettings()).columns
+        if SECOND_FIELD in column.settings
+    ]
+    assert disputed
+    assert all(column.confidence < 0.8 and column.settings[SECOND_FIELD] != column.field for column in disputed)
+    [proven] = [
+        column
+        for column in propose_column_mapping(["SKU", "EAN"], [["A-1", "4006381333931"]] * 3, FeedSettings()).columns
+        if column.column == "EAN"
+    ]
+    assert SECOND_FIELD not in proven.settings

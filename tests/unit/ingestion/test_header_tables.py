@@ -3,7 +3,7 @@
 from domain.ingestion.data import load_csv_rows, load_toml, split_phrases
 from domain.ingestion.mapping.evidence import _ADJUSTMENTS, _KINDS, _VALUES, CONTRADICTED
 from domain.ingestion.vocabulary.fields import is_field, parse_declared_field
-from domain.ingestion.vocabulary.header_meanings import PHRASES, normalise_words
+from domain.ingestion.vocabulary.header_meanings import PHRASES, normalise_words, split_into_words
 
 OWN = {"axes", "media_alt", "media_position", "option_name.0", "option_value.0", CONTRADICTED}
 
@@ -32,6 +32,16 @@ def test_evidence_refers_to_fields_and_kinds_of_values() -> None:
     bounds = [*_ADJUSTMENTS, *(shares for expected in _VALUES.values() for shares in expected)]
     assert {kind for one in bounds for kind in (*one.least, *one.below)} <= {*_KINDS, "count"}
     assert not _find_unknown_names(*(name for name in _VALUES if "*" not in name))
+
+
+def test_abbreviations_and_kinds_of_tables_refer_to_words_and_fields() -> None:
+    for text in load_toml("abbreviations")["words"].values():
+        assert all(word.concepts for word in split_into_words(normalise_words(text))), text
+    for row in load_toml("tables")["tables"]:
+        named = [*row["fields"], *split_phrases(row.get("has", "")), *split_phrases(row.get("lacks", ""))]
+        assert not _find_unknown_names(*named), row
+        texts = [row["headers"], *row["fields"].values()]
+        assert all(normalise_words(header) == header for text in texts for header in split_phrases(text)), row
 
 
 def test_words_are_listed_once_for_each_concept() -> None:

@@ -1,12 +1,14 @@
 """Questions to a model about a mapping, and accepted answers (domain/mappings/model_requests.py)."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from domain.catalogue.model import Stream
+from domain.ingestion.mapping.columns import SECOND_FIELD
 from domain.ingestion.mapping.learned import ConfirmedMapping, LearnedMappings
 from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
@@ -57,17 +59,20 @@ def test_selectable_fields_are_known() -> None:
     assert all(f"- {field}: " in INSTRUCTIONS for field in SELECTABLE_FIELDS)
 
 
-def test_questions_contain_only_unrecognised_columns() -> None:
+def test_questions_contain_only_uncertain_columns() -> None:
     columns = (
         Column(0, "A", "sku", {}),
         Column(1, "B", "colour", {}, MappingTier.FUZZY, confidence=MIN_RELIABLE_CONFIDENCE - 0.01),
         Column(2, "C", "finish", {}, MappingTier.FUZZY, confidence=MIN_RELIABLE_CONFIDENCE),
+        Column(3, "D", "title", {}, confidence=0.89),
+        Column(4, "E", "weight", {}, confidence=0.89),
     )
     reasons = list(UnmappedReason)
-    unmapped = tuple(UnmappedColumn(3 + n, "D", reason) for n, reason in enumerate(reasons))
-    headers = (*"ABC", *("D" for _ in reasons))
-    mapping = _create_mapping(*headers, columns=columns, unmapped=unmapped, samples=(tuple("x" for _ in headers),))
-    assert find_request_positions(mapping) == (1, 3 + reasons.index(UnmappedReason.UNKNOWN))
+    unmapped = tuple(UnmappedColumn(5 + n, "F", reason) for n, reason in enumerate(reasons))
+    headers = (*"ABCDE", *("F" for _ in reasons))
+    cells = (*"x1!", "", "12 kg", *("x" for _ in reasons))
+    mapping = _create_mapping(*headers, columns=columns, unmapped=unmapped, samples=(cells,))
+    assert find_request_positions(mapping) == (1, 2, 5 + reasons.index(UnmappedReason.UNKNOWN))
     assert find_request_positions(_create_mapping(status=MappingStatus.CONFIRMED)) == ()
     assert find_request_positions(_create_mapping(question_positions=(1, 2))) == (3,)
 
@@ -167,6 +172,17 @@ def test_guesses_become_columns_that_are_never_certain() -> None:
     assert after.status == MappingStatus.PROPOSED and find_request_positions(after) == ()
     [tags] = _apply_guesses(_create_mapping(), ColumnGuess(1, "tags", 0.95)).columns[1:]
     assert tags.confidence == MAX_UNSUPPORTED_CONFIDENCE, "its values do not prove tags"
+
+
+def test_a_different_guess_for_a_mapped_column_is_its_second_field() -> None:
+    """The column keeps its field with less confidence, also after the next run; the same guess changes nothing."""
+    columns = (Column(0, "SKU", "sku", {}), Column(1, "Zorb", "tags", {}, confidence=0.85))
+    mapping = _create_mapping(columns=columns, unmapped=())
+    assert _get_columns(_apply_guesses(mapping, ColumnGuess(1, "tags", 0.9))) == _get_columns(mapping)
+    after = _apply_guesses(mapping, ColumnGuess(1, "materials", 0.9))
+    assert after.columns[1] == replace(columns[1], confidence=0.79, settings={SECOND_FIELD: "materials"})
+    table = MappedTable(None, HeaderMapping(mapping.headers, columns, ()), mapping.samples, True)
+    assert update_proposal(after, table, Stream.CATALOGUE, LATER).columns == after.columns
 
 
 def test_columns_without_a_guess_are_remembered() -> None:
