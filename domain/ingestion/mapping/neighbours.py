@@ -314,7 +314,7 @@ def _map_single_letters(draft: MappingDraft) -> None:
         if header.lookup_texts
         and len(header.lookup_texts[-1]) == 1
         and (header.unit or len(header.plain_texts[0]) == 1)
-    }
+    } or _find_letters_after_same_words(draft)
     present = frozenset(letters.values())
     complete = present if find_sides_of_letters(present) else present - _LETTERS_OF_OTHER_MEASURES
     side_by_letter = find_sides_of_letters(complete) if len(complete) >= _MIN_LETTERS else {}
@@ -324,6 +324,22 @@ def _map_single_letters(draft: MappingDraft) -> None:
             draft.meanings[position] = (HeaderMeaning(f"dimensions.{side_by_letter[letter]}", _CLEAR_SCORE, settings),)
         elif present - _DIMENSION_LETTERS:  # levels named A, B, C, D are not dimensions
             draft.meanings[position] = ()
+
+
+def _find_letters_after_same_words(draft: MappingDraft) -> dict[int, str]:
+    """Return the last letter of headers that are equal except for it (`Dimensioni L`, `Dimensioni P`), by position.
+
+    The result is empty if the same words are not about the dimensions of the item.
+    """
+    letters_by_words: dict[str, dict[int, str]] = {}
+    for position, header in enumerate(draft.headers):
+        words, _, letter = (normalise_header(header).plain_texts or ("",))[0].rpartition(" ")
+        if len(letter) == 1 and letter.isalpha() and not draft.concepts[position] & {"package", "seat", "arm"}:
+            letters_by_words.setdefault(words, {})[position] = letter
+    for words, letters in letters_by_words.items():
+        if len(letters) >= _MIN_LETTERS and any(sense.field == "dimensions" for sense in find_header_meanings(words)):
+            return letters
+    return {}
 
 
 def _map_package_dimensions(draft: MappingDraft) -> None:
@@ -514,9 +530,11 @@ def _may_be_location(text: str) -> bool:
 def _find_located_quantities(draft: MappingDraft) -> dict[int, str]:
     """Find columns with a quantity and a location in the header (`Qty NJ`), and return the location by position of the column.
 
-    A single column counts only if its location is a known name.
+    A single column counts only if its location is a known name. If it is, other columns with the same words for the quantity
+    have locations as well (`High Point Avail` beside `Ontario CA Avail`).
     """
     found: dict[int, str] = {}
+    others: dict[int, str] = {}
     for position, header in enumerate(draft.headers):
         name = "" if _PATTERNS["cost"].search(header) else _remove_quantity_words("quantity", header)
         is_plain_quantity = draft.find_best_meaning(
@@ -524,6 +542,16 @@ def _find_located_quantities(draft: MappingDraft) -> dict[int, str]:
         ).score >= _CLEAR_QUANTITY_SCORE and not find_location_in_header(name)
         if name and not is_plain_quantity and _may_be_location(name) and draft.plain_headers[position] not in PHRASES:
             found[position] = name
+        elif name and len(name) <= _MAX_LOCATION_CHARS and normalise_words(name) not in _LISTS["not_locations"]:
+            others[position] = name
+    quantity_words = {
+        draft.headers[position].replace(name, "") for position, name in found.items() if find_location_in_header(name)
+    }
+    found |= {
+        position: name
+        for position, name in others.items()
+        if draft.headers[position].replace(name, "") in quantity_words
+    }
     return found if len(found) > 1 or any(map(find_location_in_header, found.values())) else {}
 
 

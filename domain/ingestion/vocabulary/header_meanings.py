@@ -748,8 +748,10 @@ def find_header_meanings(header: str) -> tuple[HeaderMeaning, ...]:
         return from_phrase
     after_vendor = _find_phrase_meanings(header, _find_phrase_after_vendor, _VENDOR_PENALTY)
     word_by_word = (_interpret_words(header, text) for text in normalise_header(header).plain_texts)
-    found = filter(None, (from_phrase, after_vendor, *word_by_word))
-    return max(found, key=lambda senses: senses[0].score + _PHRASE_BONUS * senses[0].is_phrase, default=())
+    found = list(filter(None, (from_phrase, after_vendor, *word_by_word)))
+    best = max(found, key=lambda senses: senses[0].score + _PHRASE_BONUS * senses[0].is_phrase, default=())
+    # `Dimensioni / Dimensions W`: the part after the slash says more than the part before it.
+    return next((senses for senses in found if best and senses[0].field.startswith(f"{best[0].field}.")), best)
 
 
 def count_known_headers(cells: Sequence[str]) -> int:
