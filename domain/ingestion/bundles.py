@@ -65,6 +65,7 @@ def complete_components(
         return faults
     parts = [part_by_code[component["sku"]] for component in coded]
     counted, faults = _determine_quantities(coded, parts, data.get("weight"), volume, title)
+    faults = faults or _check_stated_quantities(coded, parts, counted, title)
     quantity = dict(zip((component["sku"] for component in coded), counted, strict=True))
     data["components"] = [_apply_part_data(_set_quantity(component, quantity), part_by_code) for component in listed]
     if "cartons" not in data and all(counted) and all(part.cartons for part in parts):
@@ -92,6 +93,28 @@ def _check_piece_count_in_title(
     detail = (
         f"{quote_text(title)} states {pieces} pieces, but one of each part adds up to fewer pieces. "
         "The quantities of the parts were left out."
+    )
+    return (ParseFault(ProblemKind.CONFLICT, detail),)
+
+
+def _check_stated_quantities(
+    components: Sequence[BundleComponent], parts: Sequence[BundlePartData], quantities: Sequence[int | None], title: str
+) -> tuple[ParseFault, ...]:
+    """Return a fault if parts in these quantities, of which one is above 1, cannot be a set with the number of pieces in the title.
+
+    A quantity can count pieces, or cartons with several pieces.
+    """
+    pieces, counted = parse_piece_count(title), [count or 0 for count in quantities]
+    if pieces is None or 0 in counted or max(counted) < 2:
+        return ()
+    pieces_per_part = [
+        _count_pieces_in_part(component["sku"], part) for component, part in zip(components, parts, strict=True)
+    ]
+    if any(_can_result_in_pieces(counted, pieces, per_part) for per_part in (pieces_per_part, [1] * len(parts))):
+        return ()
+    detail = (
+        f"{quote_text(title)} states {pieces} pieces, but the parts do not add up to this number. "
+        "The quantities of the parts were kept."
     )
     return (ParseFault(ProblemKind.CONFLICT, detail),)
 

@@ -119,6 +119,7 @@ class ProductDraft:
         kind: The kind of furniture (`labels.determine_size_kind`); None until it is determined.
         option_names: The names of options, such as "Colour", by number.
         discontinued_values: The distinct values of the status in the rows: True for discontinued.
+        line_by_variant: The line of the first row of each variant, by variant key.
     """
 
     key: str = ""
@@ -143,6 +144,7 @@ class ProductDraft:
     option_names: dict[int, str] = field(default_factory=dict)
     discontinued_values: set[bool] = field(default_factory=set)
     variants: dict[str, VariantStatement] = field(default_factory=dict)
+    line_by_variant: dict[str, int] = field(default_factory=dict)
     truncation: Truncation = field(default_factory=Truncation)
 
     def add_problem(

@@ -17,6 +17,7 @@ from domain.ingestion.columns.plan import (
     locate_first_omitted_entry,
     read_row,
 )
+from domain.ingestion.contradictions import describe_price_order, find_contradictions
 from domain.ingestion.data import load_word_set
 from domain.ingestion.drafts import UNSTATED_LOCATION, ProductDraft, RowDraft
 from domain.ingestion.model import Row
@@ -107,6 +108,9 @@ def normalise_rows(
         blank_fields=frozenset.intersection(*blank_fields_by_row),
         has_product_key=product.is_grouped,
     )
+    for variant, found in find_contradictions(statement):
+        column = plan.find_header_of_location(found.field, found.location)
+        product.add_problem(found.field, found.problem, found.detail, product.line_by_variant[variant.key], column)
     # A row with several options is read once for each of them.
     problems = list(dict.fromkeys(product.problems)) if plan.options else product.problems
     return statement, plan.select_reported(problems, rows)
@@ -213,6 +217,7 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
             states_status=row.states_status,
             carton_cells=CartonCells(plan.find_carton_properties(cells), boxes) if plan.carton_columns else None,
         )
+        product.line_by_variant[key] = row.line
     else:
         product.truncation.add_omitted("variants", 1, row.line, None, key)
         return
@@ -508,7 +513,7 @@ def _complete_offer(row: RowDraft, offer: OfferData) -> None:
     """Complete the data of an offer, in place.
 
     A quantity of 0 is removed if the row states that stock is not tracked. A sale price becomes the price, and a higher regular price the
-    compare-at price. A compare-at price that is not above the price is removed and reported. If there is no availability, the quantity
+    compare-at price; a sale price above the regular price is removed and reported, as is a compare-at price that is not above the price. If there is no availability, the quantity
     determines it.
     """
     facts: Any = offer
@@ -516,10 +521,13 @@ def _complete_offer(row: RowDraft, offer: OfferData) -> None:
         del facts["quantity"]
     sale = facts.pop("sale_price", None)
     if sale is not None:
-        usual = facts.get("price")
-        if usual is not None and usual > sale:
+        usual = facts.setdefault("price", sale)
+        if usual > sale:
             facts.setdefault("compare_at", usual)
-        facts["price"] = sale
+            facts["price"] = sale
+        elif usual < sale:
+            detail = describe_price_order({**facts, "sale_price": sale}, "sale_price", "price")
+            row.report_conflict("sale_price", f"{detail} The sale price was ignored.")
     incoming = [arrival for arrival in facts.pop("incoming", ()) if arrival]
     if incoming:
         facts["incoming"] = incoming

@@ -1,7 +1,7 @@
 """Plan for reading the rows of a table: functions for cells and keys that are derived from a column mapping."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
@@ -17,7 +17,7 @@ from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping, Row
 from domain.ingestion.values.text import ParseFault, clean_code, clean_value, convert_to_text, quote_text
 from domain.ingestion.values.words import parse_number
-from domain.ingestion.vocabulary.fields import KEYS, OFFER, find_removed_fields
+from domain.ingestion.vocabulary.fields import KEYS, MONEY, OFFER, find_removed_fields
 from domain.ingestion.vocabulary.header_meanings import normalise_words
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -35,6 +35,8 @@ _READ_LAST = ("features", "availability")
 _ITEM_CODES = frozenset(("sku", "variant_key", "gtin"))
 _KEY_ORDER = ("variant_key", "sku", "mpn", "gtin")
 _WITHOUT_OPTIONS: Final = (None,)
+_COMPARED_FIELDS = MONEY | {"quantity"}
+"""Fields of which a second column, which is not read, is compared with the first."""
 RowTest = Callable[[Sequence[Any]], bool]
 RowKeyReader = Callable[[Sequence[Cell]], "str | None"]
 
@@ -152,6 +154,7 @@ class ReadPlan:
         default_location: The location of offers whose row and column name no location.
         component_positions: The positions of columns that list the parts of sets.
         options: The options, if columns describe different variants of one row; empty otherwise.
+        identifier_positions: The field and position of each column with GTINs or manufacturer's numbers that are not the keys of items.
         carton_columns: The position, carton index (from 0) and properties of columns about numbered cartons.
         is_part: Returns whether a row is a part of a set; None if no column distinguishes parts.
         is_untracked: Returns whether the stock of a row is not tracked; None if no column contains this.
@@ -208,7 +211,13 @@ class ReadPlan:
             *(_KEY_ORDER[:2] if product_key_positions and has_options else _KEY_ORDER)
         )
         read_title = _create_first_value_reader(titles, clean_value)
-        self._headers, self._sparse = mapping.headers, none_means_absent
+        self._headers, self._sparse, self._columns = mapping.headers, none_means_absent, columns
+        self._alternatives = [
+            [(column, (column.position, create_cell_reader(column, settings))) for column in (used, other)]
+            for other in mapping.columns
+            for used in columns
+            if other.is_alternative and other.field == used.field and used.field in _COMPARED_FIELDS
+        ]
         self.readers = [
             (column.position, create_cell_reader(column, settings))
             for column in sorted(columns, key=_compute_reading_order)
@@ -239,6 +248,16 @@ class ReadPlan:
         )
         self.default_location = settings.warehouse or NO_LOCATION
         self.component_positions = find_positions("components")
+        # Variants with options can have the manufacturer's number of their product.
+        self.identifier_positions = (
+            [
+                (one.field, one.position)
+                for one in columns
+                if one.field == "gtin" or (one.field == "mpn" and not has_options)
+            ]
+            if codes or product_key_positions
+            else []
+        )
         kind, tracking, volume = map(
             create_unmapped_reader, (_ROW_KIND_HEADERS, _STOCK_TRACKING_HEADERS, _VOLUME_HEADERS)
         )
@@ -273,7 +292,9 @@ class ReadPlan:
             for column in columns
             if column.values
         }
-        self.ignored_problems = frozenset((one.column, kind) for one in columns for kind in one.ignored_problems)
+        self.ignored_problems = frozenset(
+            (one.column, kind) for one in mapping.columns for kind in one.ignored_problems
+        )
 
     def replace_values(self, cells: list[Cell]) -> list[Cell]:
         """Return the cells with the replacements of their columns; the same object if no column has replacements."""
@@ -291,24 +312,86 @@ class ReadPlan:
     def select_reported(self, problems: Sequence[Problem], rows: Sequence[Row]) -> list[Problem]:
         """Return the problems that no column ignores, each with the text of its cell if the text is short.
 
+        A problem without a column is about values of several cells; it gets the column of its field.
+
         Args:
             problems: The problems in the rows.
             rows: The rows that were read.
         """
-        cells_by_line = dict(reversed(rows)) if problems else {}
+        rows_by_line: dict[int, list[Sequence[Any]]] = {}
+        for line, cells in rows if problems else ():
+            rows_by_line.setdefault(line, []).append(cells)
         reported = []
         for problem in problems:
+            # The variants of one JSON record have the same line.
+            line_rows = rows_by_line.get(problem.line or 0, [])
+            if problem.column is None:
+                headers = (self.find_header_of_field(problem.field, cells) for cells in line_rows)
+                problem = replace(problem, column=next(filter(None, headers), None))
             if (problem.column, problem.problem) in self.ignored_problems:
                 continue
-            cells = cells_by_line.get(problem.line or 0, [])
-            position = self._headers.index(problem.column) if problem.column in self._headers else len(cells)
-            text = convert_to_text(cells[position]) if position < len(cells) else ""
-            reported.append(replace(problem, value=text) if 0 < len(text) <= MAX_VALUE_CHARS else problem)
+            if problem.column in self._headers:
+                position = self._headers.index(problem.column)
+                texts = {convert_to_text(cells[position]) for cells in line_rows if position < len(cells)}
+                text = texts.pop() if len(texts) == 1 else ""
+                if 0 < len(text) <= MAX_VALUE_CHARS:
+                    problem = replace(problem, value=text)
+            reported.append(problem)
         return reported
+
+    def find_differing_alternatives(self, rows: Sequence[Row], sheet: str | None) -> Iterator[Problem]:
+        """Yield a problem for each column of prices or quantities that is not read and differs from the one that is read.
+
+        Args:
+            rows: The first rows of the table.
+            sheet: The name of the sheet, for the problems.
+        """
+        for (used, read_used), (other, read_other) in self._alternatives:
+            differing = []
+            for line, cells in rows:
+                first, second = (
+                    self._read_offer_value(column.field, reader, cells)
+                    for column, reader in ((used, read_used), (other, read_other))
+                )
+                if first is not None and second is not None and first != second:
+                    differing.append((line, cells))
+            if differing:
+                detail = (
+                    f"{quote_text(other.column)} can be read as {other.field}, but differs from {quote_text(used.column)}, "
+                    f"which is read, in {len(differing)} of the first {len(rows)} rows. Check which column to read."
+                )
+                problem = Problem(other.field, ProblemKind.CONFLICT, detail, differing[0][0], other.column, sheet)
+                yield from self.select_reported([problem], differing[:1])
+
+    def _read_offer_value(self, field: str, reader: tuple[int, CellReader], cells: Sequence[Any]) -> Any:
+        """Return the value of a field of the offer in one cell of a row, or None."""
+        row = RowDraft(ProductDraft(), 0)
+        read_row(self, cells, row, (reader,))
+        return next((offer.get(field) for offer in row.offers.values()), None)
 
     def find_header(self, position: int) -> str | None:
         """Return the header of the column at a position, or None if the table has no such column."""
         return self._headers[position] if position < len(self._headers) else None
+
+    def find_header_of_field(self, field: str, cells: Sequence[Any]) -> str | None:
+        """Return the header of the first column with a non-blank cell in a row whose field is the given one, or else its parent or a part."""
+        filled = [
+            column
+            for column in self._columns
+            if column.position < len(cells) and convert_to_text(cells[column.position]).strip()
+        ]
+        for test in (field.__eq__, field.partition(".")[0].__eq__, lambda other: other.startswith(f"{field}.")):
+            for column in filled:
+                if test(column.field):
+                    return column.column
+        return None
+
+    def find_header_of_location(self, field: str, location: str | None) -> str | None:
+        """Return the header of the column with a field of the offers at a location, or None if no column is for this location only."""
+        columns = (column for column in self._columns if column.field == field)
+        return next(
+            (column.column for column in columns if location and column.find_setting("location") == location), None
+        )
 
     def _has_cell(self, cells: Sequence[Any], position: int) -> bool:
         """Return whether the row has a cell at a position, which can be blank."""
@@ -343,7 +426,11 @@ class ReadPlan:
 
     def find_blank_fields(self, cells: Sequence[Any]) -> frozenset[str]:
         """Return the paths of the catalogue fields for which the row has only blank cells."""
-        filled = {at for at, cell in enumerate(cells) if cell is not None and convert_to_text(cell).strip()}
+        filled = {
+            at
+            for at, cell in enumerate(cells)
+            if cell is not None and (cell if cell.__class__ is str else convert_to_text(cell)).strip()
+        }
         absent = {at for at, cell in enumerate(cells) if cell is None} if self._sparse else set()
         return frozenset(
             path for path, places in self._blank.items() if filled.isdisjoint(places) and not places <= absent

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from domain.catalogue.categories import find_id_by_google_id
 from domain.catalogue.data import BundleComponent
-from domain.ingestion.data import load_toml
+from domain.ingestion.data import load_patterns, load_toml
 from domain.ingestion.drafts import UNSTATED_LOCATION, RowDraft
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.pieces import (
@@ -32,6 +32,7 @@ from domain.ingestion.values.quantities import (
 )
 from domain.ingestion.values.rugs import (
     RugSize,
+    is_same_rug,
     is_sample_or_custom,
     parse_construction,
     parse_indoor_outdoor,
@@ -51,6 +52,7 @@ from domain.ingestion.values.text import (
     convert_to_text,
     parse_line,
     parse_multiline_text,
+    quote_text,
 )
 from domain.ingestion.values.words import (
     parse_assembly_required,
@@ -82,6 +84,9 @@ MAX_CODE = 200
 _DEFAULT_TITLE = "Default Title"
 _QUANTITY_AFTER_CODE = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
 """Quantity directly after a code, without a space (`AB-2*2`)."""
+_OTHER_STATE = load_patterns("contradictions")["other_state"]
+_ROUNDING_TOLERANCE = 60
+"""Difference up to which two measures are equal, in hundredths of an inch or pound; or 1/50 of the measure."""
 _MAX_EXTRA_MEASURES = 12
 _MAX_EXTRA_CHARS = 120
 _UNITLESS_NUMBER = re.compile(r"\s*+[\d.,]++\s*+")
@@ -107,6 +112,7 @@ class ColumnReader:
         is_presumed_unit: Whether the unit was presumed from the currency of the source (setting `unit_by: market`).
         is_flag: Whether 1 and 0 mean available and not available instead of quantities.
         is_fallback: Whether another column of the same field takes precedence.
+        is_compared: Whether a value of a fallback column that differs from the used value is a contradiction.
     """
 
     def __init__(self, column: Column, settings: FeedSettings) -> None:
@@ -122,6 +128,7 @@ class ColumnReader:
         self.decimal = column.find_setting("decimal") or settings.decimal
         self.is_presumed_unit = column.find_setting("unit_by") == "market"
         self.is_flag, self.is_fallback = "flag" in column.settings, "fallback" in column.settings
+        self.is_compared = self.is_fallback and not _OTHER_STATE.search(self.header[:MAX_CODE])
 
     def decimal_mark(self, cell: Any) -> str:
         """Return the decimal mark for parsing a cell: the configured mark for a text, and `dot` for a number of a spreadsheet."""
@@ -143,13 +150,41 @@ class ColumnReader:
         """Parse a text of one line, report faults, and return the text or None."""
         return self.unwrap(row, parse_line(text), problem_field)
 
-    def read_length(self, row: RowDraft, text: str, cell: Any) -> Any:
-        """Parse a length, report faults, and return the length or None. Numbers without a unit have the unit of the column or row."""
-        return self.unwrap(row, parse_length(text, self.unit or row.dimension_unit, self.decimal_mark(cell)))
+    def parse_length(self, row: RowDraft, text: str, cell: Any) -> ParseResult[Any]:
+        """Parse a length. Numbers without a unit have the unit of the column or row."""
+        return parse_length(text, self.unit or row.dimension_unit, self.decimal_mark(cell))
 
-    def read_weight(self, row: RowDraft, text: str, cell: Any) -> Any:
-        """Parse a weight, report faults, and return the weight or None. Numbers without a unit have the unit of the column or row."""
-        return self.unwrap(row, parse_weight(text, self.unit or row.weight_unit, self.decimal_mark(cell)))
+    def parse_weight(self, row: RowDraft, text: str, cell: Any) -> ParseResult[Any]:
+        """Parse a weight. Numbers without a unit have the unit of the column or row."""
+        return parse_weight(text, self.unit or row.weight_unit, self.decimal_mark(cell))
+
+    def unwrap_if_unused(self, row: RowDraft, parsed: ParseResult[Any], used: Any) -> Any:
+        """Return the value of a parse result and report its faults; None if another column with the same field has a value.
+
+        A measure or GTIN that differs from the value of the other column, apart from rounding, is reported.
+
+        Args:
+            row: The draft of the row.
+            parsed: The parse result.
+            used: The value of the other column, or None.
+        """
+        if used is None:
+            return self.unwrap(row, parsed)
+        value = parsed.value
+        if not self.is_compared or value is None or parsed.faults or value == used:
+            return None
+        if isinstance(value, dict):
+            name = "hundredths_in" if "hundredths_in" in value else "hundredths_lb"
+            if abs(value[name] - used[name]) > max(_ROUNDING_TOLERANCE, used[name] // 50):
+                self.report_unused(row, *(f"{one['given']['value']} {one['given']['unit']}" for one in (value, used)))
+        elif self.field == "gtin":
+            self.report_unused(row, value, used)
+        return None
+
+    def report_unused(self, row: RowDraft, value: str, used: str) -> None:
+        """Report a value that contradicts the used value of another column with the same field."""
+        detail = f"This column states {value}, but another column with the same meaning states {used}, which is used. Correct one."
+        row.product.add_problem(self.field, ProblemKind.CONFLICT, detail, row.line, self.header)
 
     def find_or_create_offer(self, row: RowDraft) -> Any:
         """Return the offer of the row at the location of the column, and create it if the row has none."""
@@ -322,7 +357,7 @@ def _read_option_name(column: ColumnReader, row: RowDraft, text: str, cell: Any)
 
 def _read_variant_field(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
     name = column.field
-    if name not in row.variant and (value := column.unwrap(row, _VARIANT[name](text))) is not None:
+    if (value := column.unwrap_if_unused(row, _VARIANT[name](text), row.variant.get(name))) is not None:
         row.variant[name] = value  # type: ignore[literal-required]
 
 
@@ -365,11 +400,11 @@ def _read_materials(column: ColumnReader, row: RowDraft, text: str, cell: Any) -
 
 
 def _read_weight(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
-    if "weight" in row.variant:
-        return
     if isinstance(cell, dict):
         text = f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
-    if (value := column.read_weight(row, text, cell)) is not None:
+    if (
+        value := column.unwrap_if_unused(row, column.parse_weight(row, text, cell), row.variant.get("weight"))
+    ) is not None:
         row.variant["weight"] = value
 
 
@@ -388,20 +423,19 @@ def _read_cartons(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> 
         _read_carton_list(column, row, text, cell)
         return
     carton: Any = row.cartons.get(column.number, {})
-    if column.last_path_part == "dimensions":
+    name = column.last_path_part
+    if name == "dimensions":
         unit, order = column.unit or row.dimension_unit, column.order or "lwh"
         size = column.unwrap(row, parse_dimensions(text, unit, "", order, column.decimal_mark(cell)))
         if size is None:
             return
         carton |= {side: size.dimensions[side] for side in ("width", "depth", "height") if side in size.dimensions}
-    elif column.last_path_part not in carton:
-        if column.last_path_part == "count":
-            value = column.unwrap(row, parse_count(text))
-        else:
-            value = (column.read_weight if column.last_path_part == "weight" else column.read_length)(row, text, cell)
-        if value is None:
+    else:
+        parse = column.parse_weight if name == "weight" else column.parse_length
+        parsed = parse_count(text) if name == "count" else parse(row, text, cell)
+        if (value := column.unwrap_if_unused(row, parsed, carton.get(name))) is None:
             return
-        carton[column.last_path_part] = value
+        carton[name] = value
     row.cartons[column.number] = carton
 
 
@@ -448,9 +482,8 @@ def _read_dimensions(column: ColumnReader, row: RowDraft, text: str, cell: Any) 
 
 
 def _read_single_dimension(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
-    if column.last_path_part in row.dimensions:
-        return
-    if (value := column.read_length(row, text, cell)) is not None:
+    parsed, used = column.parse_length(row, text, cell), row.dimensions.get(column.last_path_part)
+    if (value := column.unwrap_if_unused(row, parsed, used)) is not None:
         row.dimensions[column.last_path_part] = value  # type: ignore[literal-required]
         if column.is_presumed_unit and row.dimension_unit is None and _UNITLESS_NUMBER.fullmatch(text):
             row.presumed_unit_dimensions += (column.last_path_part,)
@@ -525,13 +558,21 @@ def _read_rug_field(column: ColumnReader, row: RowDraft, text: str, cell: Any) -
     """Read the size or another property of a rug."""
     if column.last_path_part == "size_text":
         parsed = parse_rug_size(text, _find_rug_unit(column))
+        if column.is_fallback and "size_text" in row.rug and row.parsed_size is not None:
+            if (
+                parsed.value
+                and not parsed.faults
+                and not is_same_rug(parsed.value.dimensions, row.parsed_size.dimensions)
+            ):
+                column.report_unused(row, quote_text(text), quote_text(row.rug["size_text"]))
+            return
         size = column.unwrap(row, parsed)
         if size is None and parsed is not NO_VALUE:
             row.rug["size_text"] = clean_value(text) or text
         _set_rug_size(row, text, size)
         return
     parse = _RUG.get(column.last_path_part)
-    value = column.unwrap(row, parse(text)) if parse else column.read_length(row, text, cell)
+    value = column.unwrap(row, parse(text) if parse else column.parse_length(row, text, cell))
     if value is not None:
         row.rug.setdefault(column.last_path_part, value)  # type: ignore[misc]
 

@@ -407,6 +407,10 @@ def _map_rug_columns(draft: MappingDraft) -> None:
                 draft.find_best_meaning(position), field="rug.size_text", settings=(("unit", unit),) if unit else ()
             )
             draft.meanings[position] = (rug, *draft.meanings[position])
+    for position in draft.find_positions("rug.size_text"):
+        if draft.has_word(position, _LISTS["actual"]):
+            # Beside an actual size, the other size is the nominal one, which is only a fallback.
+            draft.change_best_meaning(position, score=draft.find_best_meaning(position).score + 1)
 
 
 # Stock sheets with a column for each warehouse: the columns and their locations.

@@ -14,7 +14,7 @@ shape    := a word of `shapes` in data/rugs.toml, in six languages; samples and 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -46,6 +46,12 @@ SHAPES, CONSTRUCTIONS = (
 _NOMINALS = {(w, d): nominal for nominal, pairs in load_toml("rugs")["nominals"].items() for w, d in pairs}
 _MAX_RUNNER_WIDTH = 4200
 """Maximum width of a runner in hundredths of an inch."""
+_MIN_NOMINAL_DIFFERENCE = 400
+_MAX_NOMINAL_DIFFERENCE = 1300
+"""Maximum difference between a nominal and an actual side of a large rug (`4' x 6'`, actually 39 x 63 in), in hundredths of an inch.
+
+For smaller rugs, the maximum is 1/5 of the side, but at least `_MIN_NOMINAL_DIFFERENCE`.
+"""
 _MIN_LONGEST_SIDE = 1500
 """Minimum of the longest side of a rug in hundredths of an inch: 15 inches."""
 _MAX_LONGEST_SIDE = 47_300
@@ -99,6 +105,21 @@ class RugSize:
     shape: str
     dimensions: Dimensions
     nominal: str | None = None
+
+
+def _collect_sides(dimensions: Mapping[str, Any]) -> list[int]:
+    """Return the two sides of a rug in ascending order, in hundredths of an inch; a diameter counts twice. Empty if not stated."""
+    sides = [dimensions[name]["hundredths_in"] for name in ("width", "depth") if name in dimensions]
+    diameter = dimensions.get("diameter")
+    return sorted(sides) if len(sides) == 2 else [diameter["hundredths_in"]] * 2 if diameter else []
+
+
+def is_same_rug(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return whether two sizes can be those of one rug: they differ at most like a nominal and an actual size, or one is incomplete."""
+    return all(
+        abs(one - other) <= min(_MAX_NOMINAL_DIFFERENCE, max(_MIN_NOMINAL_DIFFERENCE, max(one, other) // 5))
+        for one, other in zip(_collect_sides(first), _collect_sides(second), strict=False)
+    )
 
 
 def _build_size(first: Length, second: Length, shape: str | None) -> ParseResult[RugSize]:

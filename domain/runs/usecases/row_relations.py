@@ -4,15 +4,19 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.bundles import BundlePartData, complete_components
 from domain.ingestion.columns.families import FamilyMember
-from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.columns.plan import MAX_VALUE_CHARS, ReadPlan
 from domain.ingestion.columns.readers import parse_component_codes
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.pieces import append_short_description
+from domain.ingestion.values.text import clean_code, convert_to_text, quote_text
+from domain.ingestion.values.words import parse_gtin
+from domain.ingestion.vocabulary.header_meanings import normalise_words
 from domain.kernel.bounds import MAX_IMPORTED_VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import Sheet
@@ -111,6 +115,117 @@ class VariantGrouping:
                 self.product_key_by_item_key |= dict.fromkeys(hashes_by_key, family)
         self.product_keys.update(self.product_key_by_item_key.values())
         self._hashes_by_family = {}
+
+
+_MAX_IDENTIFIERS = 1_000_000
+"""Maximum number of identifiers that are recorded; further ones are not compared."""
+_MAX_SHARED_IDENTIFIERS = 10_000
+"""Maximum number of rows with shared identifiers that are compared; further ones are not reported."""
+_HASH_MASK = (1 << 32) - 1
+_IDENTIFIER_NAMES = {"gtin": "GTIN", "mpn": "manufacturer's number"}
+
+
+class _IdentifierUse(NamedTuple):
+    """Row that states an identifier: where it is, the text of the cell, and the words of the item's title."""
+
+    sheet: Sheet
+    key: str
+    line: int
+    header: str | None
+    text: str
+    title_words: frozenset[str]
+
+
+@dataclass(slots=True)
+class SharedIdentifiers:
+    """Finds GTINs and manufacturer's numbers that several items of a feed state although each identifies one item.
+
+    While rows are spooled, only hashes are recorded. If several items have the same hash of an identifier, the rows of their keys are
+    read again and compared exactly.
+    """
+
+    _recorded: "array[int]" = field(default_factory=lambda: array("Q"))
+    _key_hashes: "array[int]" = field(default_factory=lambda: array("I"))
+    _uses: dict[tuple[str, str], dict[str, _IdentifierUse]] = field(default_factory=dict)
+    _use_count: int = 0
+
+    def create_recorder(self, plan: ReadPlan) -> Callable[[str, Sequence[Any]], None] | None:
+        """Return a function that records the identifiers in the row of a key; None if the sheet has no columns with identifiers."""
+        positions = plan.identifier_positions
+        if not positions:
+            return None
+
+        read_item = plan.read_variant_key if plan.has_product_column else None
+
+        def record_row(key: str, cells: Sequence[Any]) -> None:
+            for name, position in positions:
+                if position < len(cells) and (cell := cells[position]) and len(self._recorded) < _MAX_IDENTIFIERS:
+                    item = (name == "gtin" and read_item and read_item(cells)) or key
+                    # Hashes of equal texts are equal within a process; other texts with the same hash are compared later.
+                    text = cell if cell.__class__ is str else convert_to_text(cell)
+                    identifier_hash = hash(text.strip()) & _HASH_MASK
+                    self._recorded.append(identifier_hash << 32 | hash(item) & _HASH_MASK)
+                    self._key_hashes.append(hash(key) & _HASH_MASK)
+
+        return record_row
+
+    def take_suspect_test(self) -> Callable[[str], bool] | None:
+        """Return whether the rows of a key may have an identifier of another item; None without such keys. Recorded hashes are deleted."""
+        shared: set[int] = set()
+        last = -1
+        for recorded in sorted(self._recorded):
+            if recorded >> 32 == last >> 32 and recorded != last:
+                shared.add(recorded >> 32)
+            last = recorded
+        suspects = {
+            key for recorded, key in zip(self._recorded, self._key_hashes, strict=True) if recorded >> 32 in shared
+        }
+        self._recorded, self._key_hashes = array("Q"), array("I")
+        return (lambda key: hash(key) & _HASH_MASK in suspects) if suspects else None
+
+    def add_row(self, sheet: Sheet, key: str, product_key: str, line: int, cells: Sequence[Any]) -> None:
+        """Add the identifiers in a row of a suspect key.
+
+        Args:
+            sheet: The sheet of the row.
+            key: The key of the row.
+            product_key: The key of the product to which the item belongs.
+            line: The line of the row.
+            cells: The cells of the row.
+        """
+        plan = sheet.plan
+        assert plan is not None
+        title = (plan.read_title and plan.read_title(cells)) or ""
+        for name, position in plan.identifier_positions:
+            text = clean_code(convert_to_text(cells[position])) if position < len(cells) else None
+            value = parse_gtin(text).value if text and name == "gtin" else text
+            if value and len(value) <= MAX_VALUE_CHARS and self._use_count < _MAX_SHARED_IDENTIFIERS:
+                # One manufacturer's number can stand for all colours and sizes of a product.
+                item = (plan.read_variant_key(cells) or key) if name == "gtin" else product_key
+                uses = self._uses.setdefault((name, value), {})
+                self._use_count += item not in uses
+                words = frozenset(normalise_words(title[:MAX_VALUE_CHARS]).split())
+                uses.setdefault(item, _IdentifierUse(sheet, key, line, plan.find_header(position), value, words))
+
+    def find_problems(self) -> Iterator[Problem]:
+        """Yield a problem for each identifier of several items, located at the second of them."""
+        for (name, value), uses in self._uses.items():
+            if len(uses) < 2 or (name == "mpn" and _have_similar_titles([use.title_words for use in uses.values()])):
+                continue
+            use = list(uses.values())[1]
+            detail = (
+                f"{len(uses):,} items have the {_IDENTIFIER_NAMES[name]} {quote_text(value)}: {', '.join(islice(uses, 5))}. "
+                "It identifies one item. Correct it for the others."
+            )
+            if use.sheet.plan and (use.header, ProblemKind.DUPLICATE) not in use.sheet.plan.ignored_problems:
+                yield Problem(
+                    name, ProblemKind.DUPLICATE, detail, use.line, use.header, use.sheet.name, use.key, use.text
+                )
+
+
+def _have_similar_titles(titles: Sequence[frozenset[str]]) -> bool:
+    """Return whether titles share at least half of their words, as those of the colours and sizes of one model do."""
+    return all(2 * len(titles[0] & title) >= min(len(titles[0]), len(title)) for title in titles[1:])
 
 
 _MAX_SETS = 50_000

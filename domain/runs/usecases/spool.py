@@ -4,7 +4,7 @@ This is the work of the stages parse and map.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
@@ -33,7 +33,7 @@ from domain.runs.sheets import (
     find_column_locations,
     is_stock_sheet,
 )
-from domain.runs.usecases.row_relations import BundleResolver, VariantGrouping
+from domain.runs.usecases.row_relations import BundleResolver, SharedIdentifiers, VariantGrouping
 from ports.codec import Codec
 
 SAMPLE_ROWS = 50
@@ -141,17 +141,19 @@ class RowSpooler:
         row_limit: Limit on the number of rows of one product.
         bundles: Sets and their parts.
         grouping: Grouping of items into products.
+        identifiers: Identifiers that several items state.
         bucket_weights: Total weight of the rows in each bucket.
     """
 
     def __init__(self, request: ReadRequest, codec: Codec) -> None:
         self.stream, self.row_count, self._remaining_bytes = Stream(request.stream), 0, request.max_bytes
         self.sheets: list[Sheet] = []
-        self.problems, self.row_limit, self.bundles, self.grouping = (
+        self.problems, self.row_limit, self.bundles, self.grouping, self.identifiers = (
             ProblemLog(),
             RowLimit(),
             BundleResolver(),
             VariantGrouping(),
+            SharedIdentifiers(),
         )
         self.bucket_weights = [0] * request.buckets
         self._slots = [array("I") for _ in range(request.buckets)]
@@ -187,6 +189,8 @@ class RowSpooler:
             self.sheets.append(
                 Sheet(table.sheet, plan, compute_salt(mapping, settings), find_column_locations(mapping, plan))
             )
+            for problem in plan.find_differing_alternatives(head, table.sheet):
+                self.problems.add(problem)
             keys = RowKeys(plan, self.stream, head)
             self._spool_rows(len(self.sheets) - 1, keys, chain(head, table.rows))
             if self._count_remaining_rows() == 0:
@@ -234,6 +238,7 @@ class RowSpooler:
         assert plan is not None
         record_parts = self.bundles.create_part_recorder(plan) if catalogue else None
         record_stem = self.grouping.create_stem_recorder(plan) if catalogue else None
+        record_identifiers = self.identifiers.create_recorder(plan) if catalogue else None
         for line, cells in islice(rows, self._count_remaining_rows()):
             self.row_count += 1
             cells = plan.replace_values(cells)
@@ -244,6 +249,8 @@ class RowSpooler:
             try:
                 if record_parts is not None:
                     record_parts(key, cells)
+                if record_identifiers is not None:
+                    record_identifiers(key, cells)
                 self._spool_row(index, key, line, cells, record_stem(cells) if record_stem is not None else 0)
             except UnicodeEncodeError:
                 detail = "The row contains lone surrogates, which are invalid text. Each was replaced by U+FFFD."
@@ -274,7 +281,8 @@ class RowSpooler:
         self._spool.add_line(bucket, self._codec.encode(head) + b"\t" + cells)
 
     def _resolve_relations(self) -> None:
-        """Look up the parts of sets, then group items and spool their rows under the keys of their products."""
+        """Look up the parts of sets, then group items and spool their rows under the keys of their products; compare identifiers."""
+        is_suspect = self.identifiers.take_suspect_test()
         if self.bundles.has_possible_parts:
             self._look_up_parts()
         if repeated_stem_hashes := self.grouping.take_repeated_stem_hashes():
@@ -282,6 +290,18 @@ class RowSpooler:
             self._respool_groups()
             for problem in self.grouping.find_problems():
                 self.problems.add(problem)
+        if is_suspect is not None:
+            self._compare_identifiers(is_suspect)
+
+    def _compare_identifiers(self, is_suspect: Callable[[str], bool]) -> None:
+        """Read the rows of suspect keys again, and report the identifiers that several items state."""
+        product_keys = self.grouping.product_key_by_item_key
+        for table, key, line, _, cells in self.read_rows(range(len(self.bucket_weights))):
+            if key not in self.grouping.product_keys and is_suspect(key):
+                sheet, product_key = self.sheets[table], product_keys.get(key, key)
+                self.identifiers.add_row(sheet, key, product_key, line, self._codec.decode(cells))
+        for problem in self.identifiers.find_problems():
+            self.problems.add(problem)
 
     def _look_up_parts(self) -> None:
         """Read the rows of possible parts again, and store the data that their sets need."""

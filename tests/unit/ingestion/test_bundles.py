@@ -74,6 +74,28 @@ def test_listed_quantities_are_kept() -> None:
     assert (fault.problem, _list_quantities(data)) == ("conflict", [1, 4])
 
 
+def test_stated_quantities_that_contradict_the_title_are_reported() -> None:
+    parts = {"K-T": _build_part("60"), "K-C": _build_part("15")}
+    for title, quantity, is_reported in (
+        ("5 Pc. Dining Set", 4, False),
+        ("7 Pc. Dining Set", 4, True),
+        ("3 Pc. Set", 4, True),
+    ):
+        data = _build_set("120", "K-T", "K-C")
+        data["components"][1]["quantity"] = quantity
+        faults = complete_components(data, title, None, parts)
+        assert [fault.problem for fault in faults] == ["conflict"] * is_reported
+        assert _list_quantities(data) == [1, quantity]
+
+
+def test_quantities_of_cartons_and_of_pieces_match_the_title() -> None:
+    parts = {"K-T": _build_part("60"), "K-C": _build_part("15", title="Side Chair (2/CTN)")}
+    for quantity in (2, 4):
+        data = _build_set(str(60 + 15 * quantity), "K-T", "K-C")
+        data["components"][1]["quantity"] = quantity
+        assert complete_components(data, "5 Pc. Dining Set", None, parts) == ()
+
+
 def test_parts_with_a_matching_sum_have_the_quantity_one() -> None:
     data = _build_set("150", "A", "B")
     assert complete_components(data, "2 Pc. Set", None, {"A": _build_part("100"), "B": _build_part("50.2")}) == ()

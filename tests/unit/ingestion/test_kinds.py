@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.catalogue import categories
-from domain.ingestion.vocabulary.kinds import _BY_NAME, find_brick, find_kind_in_path
+from domain.ingestion.vocabulary.kinds import _BY_NAME, find_brick, find_kind_in_path, find_kind_in_title
 from tests.unit.ingestion.test_normalisation import _normalise
 
 
@@ -33,6 +33,36 @@ def test_ambiguous_paths_have_no_kind() -> None:
     assert [find_kind_in_path(path) for path in paths] == [None] * len(paths)
 
 
+@pytest.mark.parametrize(
+    ("title", "slug"),
+    [
+        ("Oslo Dining Table", "dining-tables"),
+        ("Acme - OSLO Dining Table (AB-100)", "dining-tables"),
+        ("Sofa, Grey", "sofas"),
+        ("Sofa Table", "console-tables"),
+        ("Desk with Bookcase", "desks"),
+        ("Cushion for Sofa", None),
+        ("Sofa Cover", None),
+        ("", None),
+    ],
+)
+def test_titles_end_with_a_kind(title: str, slug: str | None) -> None:
+    kind = find_kind_in_title(title)
+    assert (kind and kind.slug) == slug
+
+
+def test_plausible_measures_are_ranges() -> None:
+    sofa = find_kind_in_path(("Sofas",))
+    assert sofa is not None
+    assert (84_00 in sofa.side, 840_00 in sofa.side, 8_40 in sofa.side, 120_00 in sofa.weight) == (
+        True,
+        False,
+        False,
+        True,
+    )
+    assert all(kind.side and kind.weight for kind in _BY_NAME.values())
+
+
 def test_powered_seats_have_no_brick() -> None:
     sofa = find_kind_in_path(("Sofas",))
     assert sofa is not None
@@ -55,3 +85,4 @@ def test_a_stated_kind_is_kept() -> None:
 @given(st.lists(st.text(max_size=12), max_size=4).map(tuple))
 def test_any_path_is_accepted(path: tuple[str, ...]) -> None:
     find_kind_in_path(path)
+    find_kind_in_title(" ".join(path))
