@@ -108,12 +108,17 @@ def normalise_rows(
         blank_fields=frozenset.intersection(*blank_fields_by_row),
         has_product_key=product.is_grouped,
     )
-    for variant, found in find_contradictions(statement):
-        column = plan.find_header_of_location(found.field, found.location)
-        product.add_problem(found.field, found.problem, found.detail, product.line_by_variant[variant.key], column)
+    _report_contradictions(product, statement, plan)
     # A row with several options is read once for each of them.
     problems = list(dict.fromkeys(product.problems)) if plan.options else product.problems
     return statement, plan.select_reported(problems, rows)
+
+
+def _report_contradictions(product: ProductDraft, statement: ProductStatement, plan: ReadPlan) -> None:
+    """Report values of the variants that contradict each other, each at the first row of the variant."""
+    for variant, found in find_contradictions(statement):
+        column = plan.find_header_of_offer(found.field, found.location, variant.data.get("axes", {}))
+        product.add_problem(found.field, found.problem, found.detail, product.line_by_variant[variant.key], column)
 
 
 def _complete_variants(product: ProductDraft) -> None:

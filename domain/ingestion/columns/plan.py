@@ -1,7 +1,7 @@
 """Plan for reading the rows of a table: functions for cells and keys that are derived from a column mapping."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
@@ -374,11 +374,16 @@ class ReadPlan:
         return self._headers[position] if position < len(self._headers) else None
 
     def find_header_of_field(self, field: str, cells: Sequence[Any]) -> str | None:
-        """Return the header of the first column with a non-blank cell in a row whose field is the given one, or else its parent or a part."""
+        """Return the header of the first filled column of a row with the given field, or else with its parent or a part of it.
+
+        Columns of one option or location are not used, because the row has several.
+        """
         filled = [
             column
             for column in self._columns
-            if column.position < len(cells) and convert_to_text(cells[column.position]).strip()
+            if column.position < len(cells)
+            and "option" not in column.settings
+            and convert_to_text(cells[column.position]).strip()
         ]
         for test in (field.__eq__, field.partition(".")[0].__eq__, lambda other: other.startswith(f"{field}.")):
             for column in filled:
@@ -386,12 +391,13 @@ class ReadPlan:
                     return column.column
         return None
 
-    def find_header_of_location(self, field: str, location: str | None) -> str | None:
-        """Return the header of the column with a field of the offers at a location, or None if no column is for this location only."""
-        columns = (column for column in self._columns if column.field == field)
-        return next(
-            (column.column for column in columns if location and column.find_setting("location") == location), None
-        )
+    def find_header_of_offer(self, field: str, location: str | None, axes: Mapping[str, str]) -> str | None:
+        """Return the header of the column with a field for one location, or for the option of a variant with these axes; None without one."""
+        for column in self._columns:
+            is_own_location = location is not None and column.find_setting("location") == location
+            if column.field == field and (is_own_location or column.find_setting("option") in axes.values()):
+                return column.column
+        return None
 
     def _has_cell(self, cells: Sequence[Any], position: int) -> bool:
         """Return whether the row has a cell at a position, which can be blank."""

@@ -225,9 +225,10 @@ def test_prices_in_the_wrong_order_are_reported(prices: dict[str, str], columns:
     assert [(problem.column, problem.value) for problem in found] == [(column, prices[column]) for column in columns]
 
 
-def test_a_price_above_the_list_price_is_located_by_its_warehouse() -> None:
+@pytest.mark.parametrize("setting", ["location", "option"])
+def test_a_price_of_one_location_or_option_is_located_by_its_column(setting: str) -> None:
     headers = ["SKU", "Title", "MSRP", "East", "West"]
-    fields = ["sku", "title", "msrp", "price@location=East", "price@location=West"]
+    fields = ["sku", "title", "msrp", f"price@{setting}=East", f"price@{setting}=West"]
     plan = ReadPlan(map_declared_fields(headers, fields), USD)
     _, (problem,) = normalise_rows("AB-1", [(2, ["AB-1", "Oslo Sofa", "300", "250", "350"])], plan)
     assert (problem.field, problem.column, problem.value) == ("price", "West", "350")
