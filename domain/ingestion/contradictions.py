@@ -246,7 +246,7 @@ def _check_only_carton(item: _Item, carton: Carton) -> Iterator[Contradiction]:
     is_assembled = item.data.get("assembly_required") is False
     is_short = max(sides) * 100 < max(lengths) * (_ASSEMBLED_PROPORTION if is_assembled else _RIGID_PROPORTION)
     is_small = is_assembled and len(lengths) == 3 and prod(sides) * 100 < prod(lengths) * _MIN_VOLUME_PROPORTION
-    if (is_short or is_small) and (is_assembled or _is_rigid(item)) and not item.size_kind:
+    if (is_short or is_small) and _is_rigid(item, is_assembled=is_assembled):
         detail = (
             f"The only carton ({_format_size(dict(carton))}) is too small for the item "
             f"({_format_size(dict(item.data['dimensions']))}). Correct one of the sizes, or state all cartons."
@@ -254,10 +254,12 @@ def _check_only_carton(item: _Item, carton: Carton) -> Iterator[Contradiction]:
         yield Contradiction("cartons", detail)
 
 
-def _is_rigid(item: _Item) -> bool:
+def _is_rigid(item: _Item, *, is_assembled: bool) -> bool:
     """Return whether an item is one piece of a kind that is not folded or rolled for shipping."""
     kind, _ = item.find_kind()
-    return kind is not None and kind.is_rigid and not (_COMPACT.search(item.title) or names_several_pieces(item.title))
+    if kind is None or not (kind.is_rigid_assembled if is_assembled else kind.is_rigid) or item.size_kind:
+        return False
+    return not (_COMPACT.search(item.title) or names_several_pieces(item.title))
 
 
 # Pieces, colours and materials.

@@ -30,7 +30,8 @@ class FurnitureKind:
         brick: The GPC brick code, or None if several bricks are possible.
         side: The plausible longest sides in hundredths of an inch.
         weight: The plausible weights in hundredths of a pound.
-        is_rigid: Whether pieces of the kind are not folded or rolled for shipping.
+        is_rigid: Whether pieces of the kind are not folded or rolled for shipping, even if legs and arms are removed.
+        is_rigid_assembled: Whether this applies to pieces that are shipped assembled.
     """
 
     slug: str
@@ -38,6 +39,7 @@ class FurnitureKind:
     side: range = _ANY
     weight: range = _ANY
     is_rigid: bool = False
+    is_rigid_assembled: bool = False
 
 
 def _parse_range(text: str) -> range:
@@ -52,6 +54,7 @@ _BY_NAME = {
         row["brick"] or None,
         _parse_range(row["side"]),
         _parse_range(row["weight"]),
+        row["rigid"] == "yes",
         bool(row["rigid"]),
     )
     for row in load_csv_rows("kinds")

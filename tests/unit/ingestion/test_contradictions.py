@@ -161,6 +161,9 @@ def test_a_carton_lighter_than_the_item_is_reported() -> None:
         ("Oslo Vase", "No", ("10", "10", "24"), ("12", "12", "12"), True),
         ("Oslo Nightstand", "No", ("24", "18", "26"), ("26", "28", "3"), True),
         ("Oslo Nightstand", "No", ("24", "18", "26"), ("20", "26", "28"), False),
+        ("Oslo Folding Table", "No", ("72", "30", "30"), ("30", "34", "4"), False),
+        ("Oslo Throw Blanket", "No", ("50", "60", "1"), ("10", "12", "4"), False),
+        ("Oslo Bean Bag", "No", ("40", "40", "30"), ("12", "20", "12"), False),
         ("Oslo Nightstand", "Yes", ("24", "18", "26"), ("26", "28", "3"), False),
     ],
 )
