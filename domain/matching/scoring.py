@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from math import exp2, fsum, inf, log2
 from types import MappingProxyType
 
@@ -19,7 +19,7 @@ from domain.matching.comparisons import (
 )
 from domain.matching.features import MatchFeatures
 from domain.matching.model import PairEvidence
-from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, SET_KIND, load_table
+from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, ORIENTATIONS, SET_KIND, load_table
 
 LevelTable = tuple[tuple[float, ...], ...]
 """A row for each comparison, with a number for each level."""
@@ -348,7 +348,7 @@ def _compute_unmatched_probabilities(
     return found
 
 
-CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "brand", "accessory")
+CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "brand", "accessory")
 """All names that `find_conflicts` can return."""
 _INDEX_BY_NAME = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
 _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
@@ -360,6 +360,7 @@ _SIMILAR_PRICE_LEVELS = range(1, 4)
 _RARE_CODE_LEVELS = (1, 2)
 """Levels of the code comparison for a shared code that few other items have."""
 _EQUAL_LEVEL = 1
+_OPPOSITE_ORIENTATIONS = tuple(permutations(frozenset((word,)) for word in sorted(ORIENTATIONS)))
 _MIN_COMMON_BITS = -2.0
 """Weight in bits (log2(m/u)) above which a level counts as common among matches: m is more than a quarter of u."""
 MIN_BRAND_ITEMS = 3
@@ -381,24 +382,20 @@ def find_conflicts(
             contradict each other, because a retailer may state only its own name, and one source may use another name
             of the brand.
     """
-    found: list[str] = []
-    if levels[_GTIN] == FirstConflictLevel.GTIN:
-        found.append("gtin")
-    if levels[_BRAND] == FirstConflictLevel.BRAND and is_brand_in_both(a) and is_brand_in_both(b):
-        found.append("brand")
-    if levels[_DIMENSIONS] == FirstConflictLevel.DIMENSIONS:
-        found.append("dimensions")
-    if levels[_SIZE] == FirstConflictLevel.SIZE:
-        found.append("size")
-    if levels[_COLOUR] >= FirstConflictLevel.COLOUR and (name := _find_colour_conflict(a, b)):
-        found.append(name)
-    if levels[_PIECES] >= FirstConflictLevel.PIECES or _is_set_of_item(a, b) or _is_set_of_item(b, a):
-        found.append("pieces")
-    if levels[_QUANTITIES] >= FirstConflictLevel.QUANTITIES and have_different_component_counts(a, b):
-        found.append("count")
-    if _are_accessory_and_item(a, b) and _EQUAL_LEVEL not in (levels[_GTIN], levels[_CODE]):
-        found.append("accessory")
-    return tuple(found)
+    colour = _find_colour_conflict(a, b) if levels[_COLOUR] >= FirstConflictLevel.COLOUR else None
+    is_conflict_by_name = {
+        "gtin": levels[_GTIN] == FirstConflictLevel.GTIN,
+        "brand": levels[_BRAND] == FirstConflictLevel.BRAND and is_brand_in_both(a) and is_brand_in_both(b),
+        "dimensions": levels[_DIMENSIONS] == FirstConflictLevel.DIMENSIONS,
+        "size": levels[_SIZE] == FirstConflictLevel.SIZE,
+        "colour": colour == "colour",
+        "finish": colour == "finish",
+        "pieces": levels[_PIECES] >= FirstConflictLevel.PIECES or _is_set_of_item(a, b) or _is_set_of_item(b, a),
+        "count": levels[_QUANTITIES] >= FirstConflictLevel.QUANTITIES and have_different_component_counts(a, b),
+        "orientation": (a.words & ORIENTATIONS, b.words & ORIENTATIONS) in _OPPOSITE_ORIENTATIONS,
+        "accessory": _are_accessory_and_item(a, b) and _EQUAL_LEVEL not in (levels[_GTIN], levels[_CODE]),
+    }
+    return tuple(name for name, is_conflict in is_conflict_by_name.items() if is_conflict)
 
 
 def _find_colour_conflict(a: MatchFeatures, b: MatchFeatures) -> str | None:

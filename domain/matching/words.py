@@ -38,6 +38,8 @@ ACCESSORY_WORDS = frozenset(_TITLES["accessories"])
 """Kinds of accessory, such as `cover` and `cushion`."""
 KINDS = frozenset(_TITLES["kinds"])
 """Kinds of main item, such as `sofa` and `rug`."""
+ORIENTATIONS = frozenset(("left", "right"))
+"""The sides at which an item, such as a corner sofa, has its longer end."""
 SET_KIND = "set"
 """The kind of a set of several main items."""
 _KIND_BY_SUFFIX = invert_table(_TITLES["compounds"])

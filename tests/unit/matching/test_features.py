@@ -316,6 +316,9 @@ def test_conflicts_are_found(change: dict[str, str], expected: tuple[str, ...]) 
         ("Halden chest of 4 drawers", "Halden chest of 6 drawers", ("count",)),
         ("Halden chest 2 doors/4 drawers", "Halden chest 2 doors/6 drawers", ("count",)),
         ("Halden chest, 4 drawers", "Halden chest", ()),
+        ("Halden corner sofa, left", "Halden corner sofa, right", ("orientation",)),
+        ("Ecksofa Halden links", "Halden corner sofa RAF", ("orientation",)),
+        ("Halden corner sofa, left or right", "Halden corner sofa, right", ()),
     ],
 )
 def test_kinds_and_counts_conflict(one: str, other: str, expected: tuple[str, ...]) -> None:
