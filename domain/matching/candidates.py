@@ -314,7 +314,15 @@ class BatchMatcher:
         scored: list[ScoredCandidate] = []
         for sources, pairs in sorted(self._pairs.items()):
             known = partial(self._cache.is_brand_in_both, sources)
-            scored += score_candidates(facts, facts, pairs, self._weights, _MIN_COMPETING_ODDS, is_brand_in_both=known)
+            scored += score_candidates(
+                facts,
+                facts,
+                pairs,
+                self._weights,
+                _MIN_COMPETING_ODDS,
+                frequencies=self._cache.get_frequencies(sources),
+                is_brand_in_both=known,
+            )
         return scored
 
     def _find_affected_variants(

@@ -13,7 +13,7 @@ from typing import Final
 
 from domain.matching.features import MatchFeatures
 from domain.matching.measures import are_lengths_clearly_different, are_lengths_nearly_equal, have_same_size
-from domain.matching.words import COLOURS, are_similar_words, load_table
+from domain.matching.words import COLOURS, COMPONENT_UNITS, are_similar_words, load_table
 
 _LONG_CODE_CHARS = 9
 MAX_ITEMS_PER_CODE = 3
@@ -83,6 +83,7 @@ class FirstConflictLevel:
     DIMENSIONS: Final = 5
     SIZE: Final = 2
     PIECES: Final = 2
+    QUANTITIES: Final = 3
 
 
 def _compare_gtins(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
@@ -189,6 +190,13 @@ def _match_quantities(left: frozenset[str], right: frozenset[str]) -> tuple[int,
             elif not name or not unit:
                 agreeing += len(set(numbers) & set(found))
     return agreeing, contradict
+
+
+def have_different_component_counts(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether two titles state different numbers of a component, such as 4 and 6 drawers."""
+    left_numbers, right_numbers = _group_numbers_by_unit(a.quantities), _group_numbers_by_unit(b.quantities)
+    units = COMPONENT_UNITS & left_numbers.keys() & right_numbers.keys()
+    return any(set(left_numbers[unit]).isdisjoint(right_numbers[unit]) for unit in units)
 
 
 @lru_cache(maxsize=1 << 16)

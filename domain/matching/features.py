@@ -22,17 +22,20 @@ from domain.matching.measures import (
     parse_length_cell,
 )
 from domain.matching.words import (
-    ACCESSORY_WORDS,
     ADVERTISING_WORDS,
     COLOUR_AXES,
     COLOUR_FILLERS,
     COLOURS,
     COMPANY_WORDS,
+    KINDS,
+    MAX_WORD_CHARS,
     NUMBER_BY_WORD,
     QUANTITY_UNITS,
+    SET_KIND,
     STOP_WORDS,
     UNITS_AFTER_SPACE,
     extract_model_number,
+    find_kind,
     join_quantity,
     load_table,
     normalise_characters,
@@ -52,10 +55,16 @@ _SET = re.compile(
 _PIECES = re.compile(r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b")
 _TABLE = re.compile(r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)")
 _PLUS = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
-_FOR_WORD = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
+_COMPLEMENT = re.compile(r"\b(?:for|fur|fuer|pour|para|per|voor|f|with|mit|avec|con|met|on|auf)\b")
+"""Words before what an item is for, or what it has besides: `with legs`."""
+_PHRASE_END = re.compile(r"[,;:|(/+&]| - |\b(?:and|und|in|of|von|de|di|aus|en)\b")
+_NUMBERED_SET = re.compile(r"\bsets?(?=\s*(?:of\b|/|\d))")
 _COMPOUND_UNIT = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
+_WORD_AND_COUNT = re.compile(r"(?<=[a-z]{4})[/+](?=\d{1,2}\b)")
+"""Sign between two counts (`2 drawers/3 doors`)."""
 _PRICE = re.compile(r"\d[\d.,]*")
 _QUANTITY = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
+_WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NUMBER_WITH_UNIT = re.compile(r"\d+[a-z]+")
 _WORDY = re.compile(r"[a-z]{6}")
@@ -123,10 +132,10 @@ class MatchFeatures:
     """The pack size: the number of equal pieces in a pack."""
     pieces: int | None
     """Number of pieces of a set, such as a table with chairs."""
-    accessory: frozenset[str]
-    """The kinds of accessory in the title, if the title states that the item is `for` another item."""
     described: frozenset[str]
     """Words of the description, without stop words and advertising words."""
+    kind: str = ""
+    """The kind of the item, which is the head noun of the title or else of the category; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +164,7 @@ def compute_features_from_texts(id: str, text_by_field: Mapping[str, str]) -> Ma
     """
     title, axes = (clean_value(text_by_field.get(name, "")) or "" for name in ("title", "axes"))
     flats = [_COMPOUND_UNIT.sub(r"\1\2", normalise_characters(text).replace("w/", "with ")) for text in (title, axes)]
-    (of_title, rest), (of_axes, others) = map(extract_sizes, flats)
+    (of_title, rest), (of_axes, others) = (extract_sizes(_WORD_AND_COUNT.sub(" ", flat)) for flat in flats)
     (named, codes_there), (more, other_codes) = map(_split_words_and_codes, (rest, others))
     more = [*more, *_list_words(text_by_field, "collection")]
     flat, rest = (_JOIN.join(filter(None, texts)) for texts in (flats, (rest, others)))
@@ -180,7 +189,6 @@ def compute_features_from_texts(id: str, text_by_field: Mapping[str, str]) -> Ma
     )
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
     gtin = parse_gtin(text_by_field["gtin"]) if text_by_field.get("gtin", "").strip() else None
-    main = _FOR_WORD.search(flat)
     unit = text_by_field.get("dim_unit", "")
     sides, figures = zip(
         *(parse_length_cell(text_by_field.get(name, ""), unit) or (None, None) for name in _DIMENSIONS), strict=True
@@ -214,9 +222,30 @@ def compute_features_from_texts(id: str, text_by_field: Mapping[str, str]) -> Ma
         currency=text_by_field.get("currency", "").strip().lower(),
         packs=_find_pack_size(flat, text_by_field.get("pack", "")),
         pieces=_find_piece_count(flat, text_by_field.get("pieces", "")),
-        accessory=ACCESSORY_WORDS.intersection(normalise_words(flat[: main.start()]) if main else ()),
         described=frozenset(w for w in normalise_words(described) if len(w) > 2) - STOP_WORDS - ADVERTISING_WORDS,
+        kind=_find_head_noun(flats[0]) or _find_head_noun(normalise_characters(text_by_field.get("category", ""))),
     )
+
+
+def _find_head_noun(title: str) -> str:
+    """Return the kind of item that a normalised title names; empty if unknown.
+
+    The head noun is the last noun of the first phrase with a noun: `cover` in `Sofa cover, grey`. A title states after
+    words such as `for` what the item is for. An accessory directly follows the item that it is for (`sofa leg`);
+    otherwise it is a part of that item: `sofa, grey legs`.
+    """
+    if SET_KIND in title:
+        title = _NUMBERED_SET.sub("", title)
+    for phrase in _PHRASE_END.split(_COMPLEMENT.split(title, 1)[0]):
+        words = _WORD.findall(phrase)
+        head, head_at = "", 0
+        for at, word in enumerate(words):
+            kind = find_kind(word[:MAX_WORD_CHARS])
+            if kind and (not head or (at - head_at <= 1 + (kind in KINDS) and not words[at - 1].isdigit())):
+                head, head_at = kind, at
+        if head and words != [SET_KIND]:
+            return head
+    return ""
 
 
 def _take_distinct(values: Iterable[str], limit: int) -> list[str]:
@@ -431,6 +460,7 @@ def compute_features(item: StoredVariant) -> MatchFeatures:
         "axes": axes,
         "brand": product.get("brand", ""),
         "collection": product.get("collection", ""),
+        "category": ", ".join(reversed(product.get("category_path", ()))),
         "description": " ".join((product.get("description", ""), *variant.get("materials", ()))),
         "gtin": variant.get("gtin", ""),
         "mpn": variant.get("mpn", ""),

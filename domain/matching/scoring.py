@@ -3,18 +3,23 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, permutations
 from math import exp2, fsum, inf, log2
+from types import MappingProxyType
 
 from domain.matching.comparisons import (
     COMPARISONS,
+    FeatureFrequencies,
     FirstConflictLevel,
     Levels,
+    compare_items,
     have_different_colours,
+    have_different_component_counts,
     have_different_known_colours,
 )
 from domain.matching.features import MatchFeatures
 from domain.matching.model import PairEvidence
-from domain.matching.words import ACCESSORY_WORDS, FINISHES, are_similar_words, load_table
+from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, ORIENTATIONS, SET_KIND, load_table
 
 LevelTable = tuple[tuple[float, ...], ...]
 """A row for each comparison, with a number for each level."""
@@ -285,11 +290,14 @@ _MAX_LOG2_ODDS = 60.0
 Pair = tuple[str, str]
 
 
-def compute_competition_reductions(odds_without_competition: Mapping[Pair, float]) -> dict[Pair, float]:
+def compute_competition_reductions(
+    odds_without_competition: Mapping[Pair, float], duplicates: Mapping[Pair, Collection[Pair]] = MappingProxyType({})
+) -> dict[Pair, float]:
     """Return the reduction of each pair's log2 odds by competing candidates of its items, 0 or less.
 
     Args:
         odds_without_competition: The log2 odds of each pair without this reduction.
+        duplicates: For each pair, the pairs of the same item that do not compete with it (`find_duplicates`).
     """
     odds_by_pair = {pair: 2.0 ** min(pair_odds, _MAX_LOG2_ODDS) for pair, pair_odds in odds_without_competition.items()}
     sides: tuple[dict[str, list[Pair]], dict[str, list[Pair]]] = defaultdict(list), defaultdict(list)
@@ -302,8 +310,8 @@ def compute_competition_reductions(odds_without_competition: Mapping[Pair, float
         previous, unmatched = (
             unmatched,
             (
-                _compute_unmatched_probabilities(sides[0], odds_by_pair, unmatched[1]),
-                _compute_unmatched_probabilities(sides[1], odds_by_pair, unmatched[0]),
+                _compute_unmatched_probabilities(sides[0], odds_by_pair, unmatched[1], duplicates),
+                _compute_unmatched_probabilities(sides[1], odds_by_pair, unmatched[0], duplicates),
             ),
         )
         if unmatched == previous:
@@ -312,7 +320,10 @@ def compute_competition_reductions(odds_without_competition: Mapping[Pair, float
 
 
 def _compute_unmatched_probabilities(
-    pairs_by_item: Mapping[str, list[Pair]], odds: Mapping[Pair, float], opposite: Mapping[Pair, float]
+    pairs_by_item: Mapping[str, list[Pair]],
+    odds: Mapping[Pair, float],
+    opposite: Mapping[Pair, float],
+    duplicates: Mapping[Pair, Collection[Pair]],
 ) -> dict[Pair, float]:
     """Return for each pair the probability that one item of the pair matches none of the item's other candidates.
 
@@ -322,29 +333,36 @@ def _compute_unmatched_probabilities(
         pairs_by_item: The pairs by the ID of this item.
         odds: The odds (not log2) of each pair without competing candidates.
         opposite: For each pair, the same probability for the opposite item of the pair.
+        duplicates: For each pair, the pairs of the same item that do not compete with it.
     """
     found: dict[Pair, float] = {}
     for pairs in pairs_by_item.values():
         shares = [odds[pair] * opposite[pair] for pair in pairs]
         for at, pair in enumerate(pairs):
-            found[pair] = 1.0 / (1.0 + fsum(shares[:at] + shares[at + 1 :]))
+            rivals = shares[:at] + shares[at + 1 :]
+            if same := duplicates.get(pair):
+                rivals = [
+                    share for share, other in zip(shares, pairs, strict=True) if other != pair and other not in same
+                ]
+            found[pair] = 1.0 / (1.0 + fsum(rivals))
     return found
 
 
-CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
+CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "brand", "accessory")
 """All names that `find_conflicts` can return."""
 _INDEX_BY_NAME = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
-_GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE = (
-    _INDEX_BY_NAME[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code")
+_GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
+    _INDEX_BY_NAME[name]
+    for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code", "quantities")
 )
 _SIMILAR_PRICE_LEVELS = range(1, 4)
 """Levels of two prices that differ by at most 40%."""
 _RARE_CODE_LEVELS = (1, 2)
 """Levels of the code comparison for a shared code that few other items have."""
 _EQUAL_LEVEL = 1
+_OPPOSITE_ORIENTATIONS = tuple(permutations(frozenset((word,)) for word in sorted(ORIENTATIONS)))
 _MIN_COMMON_BITS = -2.0
 """Weight in bits (log2(m/u)) above which a level counts as common among matches: m is more than a quarter of u."""
-_FOR_WORD = "for"
 MIN_BRAND_ITEMS = 3
 """Minimum number of items of each brand that both sources must have, so that two brands can contradict each other."""
 BrandTest = Callable[[MatchFeatures], bool]
@@ -364,26 +382,28 @@ def find_conflicts(
             contradict each other, because a retailer may state only its own name, and one source may use another name
             of the brand.
     """
-    found: list[str] = []
-    if levels[_GTIN] == FirstConflictLevel.GTIN:
-        found.append("gtin")
-    if levels[_BRAND] == FirstConflictLevel.BRAND and is_brand_in_both(a) and is_brand_in_both(b):
-        found.append("brand")
-    if levels[_DIMENSIONS] == FirstConflictLevel.DIMENSIONS:
-        found.append("dimensions")
-    if levels[_SIZE] == FirstConflictLevel.SIZE:
-        found.append("size")
-    if levels[_COLOUR] >= FirstConflictLevel.COLOUR:
-        if have_different_known_colours(a, b):
-            apart = (a.shades ^ b.shades) - a.words - b.words
-            found.append("finish" if apart <= FINISHES else "colour")
-        elif have_different_colours(a, b):
-            found.append("colour")
-    if levels[_PIECES] >= FirstConflictLevel.PIECES:
-        found.append("pieces")
-    if _is_accessory_of_main_item(a, b) or _is_accessory_of_main_item(b, a):
-        found.append("accessory")
-    return tuple(found)
+    colour = _find_colour_conflict(a, b) if levels[_COLOUR] >= FirstConflictLevel.COLOUR else None
+    is_conflict_by_name = {
+        "gtin": levels[_GTIN] == FirstConflictLevel.GTIN,
+        "brand": levels[_BRAND] == FirstConflictLevel.BRAND and is_brand_in_both(a) and is_brand_in_both(b),
+        "dimensions": levels[_DIMENSIONS] == FirstConflictLevel.DIMENSIONS,
+        "size": levels[_SIZE] == FirstConflictLevel.SIZE,
+        "colour": colour == "colour",
+        "finish": colour == "finish",
+        "pieces": levels[_PIECES] >= FirstConflictLevel.PIECES or _is_set_of_item(a, b) or _is_set_of_item(b, a),
+        "count": levels[_QUANTITIES] >= FirstConflictLevel.QUANTITIES and have_different_component_counts(a, b),
+        "orientation": (a.words & ORIENTATIONS, b.words & ORIENTATIONS) in _OPPOSITE_ORIENTATIONS,
+        "accessory": _are_accessory_and_item(a, b) and _EQUAL_LEVEL not in (levels[_GTIN], levels[_CODE]),
+    }
+    return tuple(name for name, is_conflict in is_conflict_by_name.items() if is_conflict)
+
+
+def _find_colour_conflict(a: MatchFeatures, b: MatchFeatures) -> str | None:
+    """Return the name of the conflict of two colours, `colour` or `finish`; None if they are no conflict."""
+    if have_different_known_colours(a, b):
+        apart = (a.shades ^ b.shades) - a.words - b.words
+        return "finish" if apart <= FINISHES else "colour"
+    return "colour" if have_different_colours(a, b) else None
 
 
 def find_max_odds(conflict_names: Collection[str], levels: Levels, weights: Weights) -> float:
@@ -432,23 +452,57 @@ def is_contested(conflict_names: Collection[str], levels: Levels, odds_without_c
     )
 
 
-def _is_accessory_of_main_item(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether `a` is an accessory and `b` is a main item.
+def _is_set_of_item(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether `a` is a set of several items, and `b` is a single item."""
+    is_single = b.kind in KINDS and len(KINDS & b.words) <= 1 and not b.pieces and not b.packs
+    return a.kind == SET_KIND and is_single and SET_KIND not in b.words
 
-    The title of a main item contains neither `for` nor any kind of accessory.
-    """
-    return (
-        bool(a.accessory)
-        and _FOR_WORD not in b.words
-        and b.words.isdisjoint(ACCESSORY_WORDS)
-        and not any(are_similar_words(k, w) for k in a.accessory for w in b.words)
-    )
+
+def _are_accessory_and_item(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether one item is an accessory and the other is a main item."""
+    kinds = {a.kind, b.kind}
+    return not (kinds.isdisjoint(ACCESSORY_WORDS) or kinds.isdisjoint(KINDS))
 
 
 MIN_COMPETING_ODDS = -8.0
 """Log2 odds below which another candidate of an item does not compete with a pair."""
 LevelsByPair = dict[Pair, Levels]
 """Levels of compared pairs, by the pair of the left and the right item's ID."""
+
+
+def find_duplicates(
+    left: Mapping[str, MatchFeatures],
+    right: Mapping[str, MatchFeatures],
+    levels_by_pair: LevelsByPair,
+    frequencies: FeatureFrequencies,
+) -> Mapping[Pair, Collection[Pair]]:
+    """Return for each pair the other pairs of either item whose candidates are duplicates of the pair's candidate.
+
+    Some vendors list an item twice, and both listings match. Two candidates are duplicates if they share a rare code or
+    the GTIN with the item, and do not contradict each other.
+
+    Args:
+        left: The items of the left side by ID.
+        right: The items of the right side by ID.
+        levels_by_pair: The levels of the compared pairs.
+        frequencies: The frequencies of words and codes among the items of both sides.
+    """
+    groups: dict[tuple[str | None, int, str], list[Pair]] = defaultdict(list)
+    for pair, levels in levels_by_pair.items():
+        a, b = left[pair[0]], right[pair[1]]
+        shared = a.codes & b.codes if levels[_CODE] == _EQUAL_LEVEL else frozenset[str]()
+        for key in (*shared, a.gtin) if levels[_GTIN] == _EQUAL_LEVEL else shared:
+            for side in (0, 1):
+                groups[key, side, pair[side]].append(pair)
+    found: dict[Pair, set[Pair]] = defaultdict(set)
+    for (_, side, _), pairs in groups.items():
+        candidates = left if side else right
+        for one, other in combinations(pairs, 2):
+            x, y = candidates[one[1 - side]], candidates[other[1 - side]]
+            if not find_conflicts(x, y, compare_items(x, y, frequencies)):
+                found[one].add(other)
+                found[other].add(one)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,6 +531,7 @@ def score_candidates(
     weights: Weights,
     min_odds: float = MIN_COMPETING_ODDS,
     *,
+    frequencies: FeatureFrequencies,
     is_brand_in_both: BrandTest,
 ) -> Iterator[ScoredCandidate]:
     """Yield the scored pairs, ordered by their IDs.
@@ -489,6 +544,7 @@ def score_candidates(
         levels_by_pair: The levels of the compared pairs.
         weights: The current weights.
         min_odds: The lower limit of the log2 odds, before reductions by competing candidates and conflicts.
+        frequencies: The frequencies of words and codes among the items of both sides.
         is_brand_in_both: Returns whether both sources have several items of an item's brand.
     """
     sums = {levels: weights.sum_weights(levels) for levels in set(levels_by_pair.values())}
@@ -499,7 +555,8 @@ def score_candidates(
     }
     limits = {pair: find_max_odds(names, levels_by_pair[pair], weights) for pair, names in names_by_pair.items()}
     reductions = compute_competition_reductions(
-        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()}
+        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()},
+        find_duplicates(left, right, {pair: levels_by_pair[pair] for pair in limits}, frequencies),
     )
     for pair, names in sorted(names_by_pair.items()):
         levels, limit = levels_by_pair[pair], limits[pair]

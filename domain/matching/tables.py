@@ -103,7 +103,12 @@ def match_sides(index: MatchIndex, *, learn_weights: bool = True) -> Iterator[Sc
     if learn_weights:
         index.weights = _learn_from_sample(pairs, index.weights)
     return score_candidates(
-        index.items[LEFT], index.items[RIGHT], pairs, index.weights, is_brand_in_both=index.is_brand_on_both_sides
+        index.items[LEFT],
+        index.items[RIGHT],
+        pairs,
+        index.weights,
+        frequencies=index.frequencies,
+        is_brand_in_both=index.is_brand_on_both_sides,
     )
 
 

@@ -36,8 +36,20 @@ COMPANY_WORDS = frozenset(_TITLES["corporate"])
 """Words that are often omitted from the names of companies, such as `ltd`."""
 ACCESSORY_WORDS = frozenset(_TITLES["accessories"])
 """Kinds of accessory, such as `cover` and `cushion`."""
+KINDS = frozenset(_TITLES["kinds"])
+"""Kinds of main item, such as `sofa` and `rug`."""
+ORIENTATIONS = frozenset(("left", "right"))
+"""The sides at which an item, such as a corner sofa, has its longer end."""
+SET_KIND = "set"
+"""The kind of a set of several main items."""
+_KIND_BY_SUFFIX = invert_table(_TITLES["compounds"])
+_MIN_PREFIX_CHARS = 3
+"""Minimum characters before the last part of a compound."""
+_MAX_SUFFIX_CHARS = max(map(len, _KIND_BY_SUFFIX))
 NUMBER_BY_WORD: Final[Mapping[str, int]] = _TITLES["numbers"]
 QUANTITY_UNITS = frozenset(_UNITS["quantities"])
+COMPONENT_UNITS = frozenset(_UNITS["components"])
+"""Units that count components of an item, such as `drawer` and `seat`."""
 UNIT_BY_NAME = invert_table(_UNITS["names"])
 UNITS_AFTER_SPACE = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
 """Units that form one quantity with a preceding number and a space.
@@ -90,6 +102,16 @@ def normalise_word(word: str) -> str:
         if found := COLOUR_BY_SYNONYM.get(bare) or WORD_BY_SYNONYM.get(bare):
             return found
     return _UMLAUTS.sub(lambda pair: pair[0][0], bare)
+
+
+@lru_cache(maxsize=1 << 17)
+def find_kind(word: str) -> str | None:
+    """Return the kind of main item or accessory that a word means (`Esstisch`: `table`), or None for other words."""
+    plain = normalise_word(word)
+    if plain in KINDS or plain in ACCESSORY_WORDS or plain == SET_KIND:
+        return plain
+    starts = range(max(_MIN_PREFIX_CHARS, len(word) - _MAX_SUFFIX_CHARS), len(word))
+    return next((kind for start in starts if (kind := _KIND_BY_SUFFIX.get(word[start:]))), None)
 
 
 def split_into_compounds(text: str) -> list[str]:

@@ -37,8 +37,8 @@ def match(
     """Match the items of two CSV files, without a server.
 
     Both files need the column `id`, and at least one of title (or name), mpn, model, sku and gtin (ean, upc). Further
-    columns that are used: brand, price, currency, description, collection, colour, finish, width, depth, height,
-    dim_unit, weight, weight_unit, pack, pieces. docs/matching.md describes the output.
+    columns that are used: brand, price, currency, description, collection, category, colour, finish, width, depth,
+    height, dim_unit, weight, weight_unit, pack, pieces. docs/matching.md describes the output.
 
     Args:
         left: CSV file with one vendor's items.

@@ -226,6 +226,42 @@ def test_quantities_are_not_codes(text: str) -> None:
     assert build_features(text).codes == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        ("Halden sofa cover, grey", "cover"),
+        ("Cover for 3-seat sofa", "cover"),
+        ("Sofabezug Halden", "cover"),
+        ("Bezug für Ecksofa", "cover"),
+        ("Housse de canapé", "cover"),
+        ("Fodera per divano", "cover"),
+        ("Tischbein, schwarz", "leg"),
+        ("Rug pad 160x230 cm", "pad"),
+        ("Wool rug, pad included", "rug"),
+        ("Sofa, velvet, gold legs", "sofa"),
+        ("Sofa velvet gold legs", "sofa"),
+        ("Sofa with cushions", "sofa"),
+        ("Esstisch Halden", "table"),
+        ("Bedside table on casters", "table"),
+        ("2-seat sofa-bed", "bed"),
+        ("Chest of 4 drawers", "chest"),
+        ("Halden dining set", "set"),
+        ("Essgruppe, 5-teilig", "set"),
+        ("Set of 2 chairs", "chair"),
+        ("Dining chair of the Halden set", "chair"),
+        ("Adjustable storage box for wardrobe", ""),
+        ("Halden", ""),
+    ],
+)
+def test_the_kind_is_the_head_noun_of_the_title(title: str, kind: str) -> None:
+    assert build_features(title).kind == kind
+
+
+def test_the_kind_of_a_title_without_a_noun_follows_from_the_category() -> None:
+    assert build_features("Halden", category="Seating > Dining chairs").kind == "chair"
+    assert build_features("Halden cover", category="Sofas").kind == "cover"
+
+
 @pytest.mark.parametrize("price", ["1.299,00 €", "$1,299.00", "1299", "USD 1299.00"])
 def test_a_price_is_read_with_either_decimal_mark(price: str) -> None:
     assert build_features(price=price).price == 1299.0
@@ -264,6 +300,36 @@ CHAIR = {
 def test_conflicts_are_found(change: dict[str, str], expected: tuple[str, ...]) -> None:
     one, other = compute_features_from_texts("1", CHAIR), compute_features_from_texts("2", CHAIR | change)
     assert find_conflicts(one, other) == find_conflicts(other, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Halden sofa cover, grey", "Halden sofa, grey", ("accessory",)),
+        ("Halden sofa leg", "Halden sofa", ("accessory",)),
+        ("Wool rug pad", "Wool rug", ("accessory",)),
+        ("Sofabezug Halden", "Halden Sofa", ("accessory",)),
+        ("Halden sofa with cover", "Halden sofa", ()),
+        ("Halden sofa cover", "Cover for Halden sofa", ()),
+        ("Halden dining chair", "Halden dining set", ("pieces",)),
+        ("Halden dining table and chairs", "Halden dining set", ()),
+        ("Halden chest of 4 drawers", "Halden chest of 6 drawers", ("count",)),
+        ("Halden chest 2 doors/4 drawers", "Halden chest 2 doors/6 drawers", ("count",)),
+        ("Halden chest, 4 drawers", "Halden chest", ()),
+        ("Halden corner sofa, left", "Halden corner sofa, right", ("orientation",)),
+        ("Ecksofa Halden links", "Halden corner sofa RAF", ("orientation",)),
+        ("Halden corner sofa, left or right", "Halden corner sofa, right", ()),
+    ],
+)
+def test_kinds_and_counts_conflict(one: str, other: str, expected: tuple[str, ...]) -> None:
+    a, b = build_features(one), build_features(other)
+    assert find_conflicts(a, b) == find_conflicts(b, a) == expected
+
+
+def test_identifiers_prove_that_an_accessory_is_the_item() -> None:
+    for code in ({"gtin": "4006381333931"}, {"mpn": "HX-2041"}):
+        a, b = build_features("Halden sofa top cover", **code), build_features("Halden sofa", **code)
+        assert find_conflicts(a, b) == ()
 
 
 def test_conflicts_of_several_fields_are_found() -> None:

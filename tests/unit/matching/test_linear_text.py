@@ -31,7 +31,7 @@ def _read_title(text: str) -> object:
 
 
 def _read_all_fields(text: str) -> object:
-    names = "title axes brand collection description mpn sku colour finish price pack pieces currency".split()
+    names = "title axes brand category collection description mpn sku colour finish price pack pieces currency".split()
     return compute_features_from_texts("1", dict.fromkeys(names, text))
 
 
@@ -42,7 +42,7 @@ def _read_stored_variant(text: str) -> object:
 
 READERS: dict[str, Callable[[str], object]] = {
     "sizes": lambda text: measures.extract_sizes(words.normalise_characters(text)),
-    "figure": measures.parse_decimal_or_fraction,
+    "kind": words.find_kind,
     "length": lambda text: measures.parse_length_cell(text, "cm"),
     "words": lambda text: words.normalise_words(words.normalise_characters(text)),
     "parts": words.normalise_compound,
@@ -64,6 +64,7 @@ def _measure_seconds(read: Callable[[str], object], text: str) -> float:
         words.normalise_item_code,
         words.normalise_compound,
         words.are_similar_words,
+        words.find_kind,
     ):
         cached.cache_clear()
     gc.disable()

@@ -93,3 +93,41 @@ def test_a_pair_with_one_conflict_requires_a_decision() -> None:
     pair = next(p for p in match_catalogues(left, right) if (p.left, p.right) == ("7", "7"))
     assert pair.conflicts == ("colour",)
     assert pair.odds.probability == pytest.approx(convert_to_probability(MAX_CONTESTED_ODDS))
+
+
+NAMES = [
+    first + last for first in ("Vel", "Tor", "Mun", "Kas", "Lir", "Dob", "Ran", "Fjo") for last in ("ana", "ido", "ex")
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "other_kind"),
+    [("sofa", "sofa cover"), ("rug", "rug pad"), ("sofa", "sofa leg"), ("dining set", "dining chair")],
+)
+def test_an_accessory_does_not_match_its_item(kind: str, other_kind: str) -> None:
+    """One vendor has an item, the other only its accessory, with the same name and colour; all other items match."""
+    random = Random(3)
+    colours = [random.choice(("grey", "green", "blue")) for _ in NAMES]
+    left = [
+        compute_features_from_texts(name, {"title": f"{name} {kind}, {colour}"})
+        for name, colour in zip(NAMES, colours, strict=True)
+    ]
+    right = [
+        compute_features_from_texts(name, {"title": f"{colour} {other_kind if at % 6 == 0 else kind} {name}"})
+        for at, (name, colour) in enumerate(zip(NAMES, colours, strict=True))
+    ]
+    likely = {p.left for p in match_catalogues(left, right) if p.odds.probability >= 0.5}
+    assert likely == {name for at, name in enumerate(NAMES) if at % 6}
+
+
+def test_both_listings_of_one_item_match() -> None:
+    random = Random(6)
+    things = generate_items(random, 200)
+    left = [compute_features_from_texts(str(at), render_for_maker(thing)) for at, thing in enumerate(things)]
+    right = [
+        compute_features_from_texts(f"{at}-{copy}", render_for_maker(thing))
+        for at, thing in enumerate(things)
+        for copy in range(2 if at % 20 == 0 else 1)
+    ]
+    probability_by_pair = {(p.left, p.right): p.odds.probability for p in match_catalogues(left, right)}
+    assert all(probability_by_pair[str(at), f"{at}-{copy}"] > 0.9 for at in range(0, 200, 20) for copy in range(2))

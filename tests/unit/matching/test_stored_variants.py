@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from domain.matching.features import MatchFeatures, StoredVariant, compute_features
@@ -92,3 +93,14 @@ def test_sets_and_prices_are_read() -> None:
     assert build_features(price=49900, currency="jpy").price == 49900
     assert build_features().price is None
     assert build_features({"title": "Kilim"}, rug={"size_text": "5' x 8'"}).sizes == ((152.4, 243.84),)
+
+
+def test_the_category_path_states_the_kind_of_a_title_without_a_noun() -> None:
+    path = ["Furniture", "Chairs", "Dining room"]
+    assert build_features({"title": "Halden", "category_path": path}).kind == "chair"
+
+
+def test_features_that_an_older_release_stored_are_readable() -> None:
+    stored = msgspec.to_builtins(build_features({"title": "Cover for sofa"}))
+    del stored["kind"]
+    assert msgspec.convert(stored | {"accessory": ["cover"]}, MatchFeatures).kind == ""
