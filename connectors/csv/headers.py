@@ -13,7 +13,7 @@ MergedArea = tuple[int, int, int, int]
 _NUMBER = re.compile(r"[-+(]?[$€£]?\s*\d[\d.,\s]*[%)]?")
 _UNITS = {
     "in", "in.", "inch", "inches", '"', "ft", "ft.", "feet", "mm", "cm", "m",
-    "lb", "lb.", "lbs", "lbs.", "oz", "oz.", "g", "kg", "kgs",
+    "lb", "lb.", "lbs", "lbs.", "pound", "pounds", "oz", "oz.", "g", "kg", "kgs", "centimeters", "millimeters",
     "usd", "cad", "eur", "gbp", "mxn", "aed", "sar", "aud", "chf", "sek", "dkk", "nok", "pln",
 }  # fmt: skip
 _UNIT_LIKE_TEXTS = {
@@ -32,10 +32,10 @@ _MIN_GROUPS = 2
 _MIN_TITLED_COLUMNS = 4
 _MAX_GROUP_ROWS = 2
 _MIN_FILL = 0.9
-_MAX_OTHER_ROWS = 3
+_MAX_OTHER_ROWS = 4
 _KNOWN_SHARE = 0.6
 _COMPARED_ROWS = 10
-_NUMERIC_SHARE = 0.8
+_NUMERIC_SHARE = 0.6
 _MIN_NUMERIC_COLUMNS = 2
 _MIN_DIGIT_SHARE = 0.2
 _EXAMINED_CHARS = 100
@@ -178,7 +178,8 @@ def _join_merged_rows(table: list[list[str]], rows: range, merged_areas: Sequenc
     for row in block:
         row.extend([""] * (width - len(row)))
     for first, left, _, right in merged_areas:
-        if first in rows and first - rows.start < len(block) and right - left + 1 < _MIN_FILL * width:
+        is_within = first in rows and first - rows.start < len(block) and left < width
+        if is_within and right - left + 1 < _MIN_FILL * width:
             cells = block[first - rows.start]
             cells[left : right + 1] = [cells[left]] * (min(right, width - 1) - left + 1)
     return [" ".join(filter(None, dict.fromkeys(parts))) for parts in zip(*block, strict=True)]

@@ -7,7 +7,7 @@ one is read from the sheet's records again.
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
 
@@ -146,7 +146,8 @@ class _SheetReader:
         lines = range(sample[0][0], region.last_line + 1)
         for columns in other_columns:
             open_columns = partial(_select_cells, self._open_records, lines, columns)
-            yield from _SheetReader(self._ctx, open_columns, self._format, self._numbers).read_tables()
+            columns_format = replace(self._format, merged_areas=_select_areas(self._format.merged_areas, columns))
+            yield from _SheetReader(self._ctx, open_columns, columns_format, self._numbers).read_tables()
 
     def _name_next_table(self) -> str | None:
         number = next(self._numbers)
@@ -341,6 +342,18 @@ def _select_cells(open_records: Callable[[], Iterator[Record]], lines: range, co
         selected = cells[columns.start : columns.stop]
         if line in lines and any(map(str.strip, selected)):
             yield line, selected
+
+
+def _select_areas(areas_by_line: dict[int, list[MergedArea]], columns: range) -> dict[int, list[MergedArea]]:
+    """Return the merged areas within some columns, with indexes in these columns."""
+    return {
+        line: [
+            (first, left - columns.start, last, right - columns.start)
+            for first, left, last, right in areas
+            if left in columns and right in columns
+        ]
+        for line, areas in areas_by_line.items()
+    }
 
 
 def _find_numeric_columns(records: Sequence[Record], columns: range) -> list[int]:

@@ -13,7 +13,7 @@ from domain.kernel.problems import ProblemKind
 
 _MAX_TOTAL_CHARS = 60
 _MIN_USUAL_VALUES = 3
-_HEADING_PART = 4
+_HEADING_PART = 3
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _NO_KEY: Final = ParseFault(ProblemKind.MISSING, "The row has no SKU, key, GTIN or MPN.")
@@ -30,8 +30,8 @@ class RowKeys:
     """Reader of the keys of a table's rows.
 
     In a table whose fuller rows have three or more values, a row with a single value is a heading or a note, unless the
-    value is a code in the form of the table's other keys. So is a row with at most a quarter of the usual number of values
-    whose key consists of several words.
+    value is a code in the form of the table's other keys. In a table with a column of keys, so is a row with at most a third
+    of the usual number of values whose key consists of several words.
     """
 
     def __init__(self, plan: ReadPlan, stream: Stream, first_rows: Sequence[Row]) -> None:
@@ -39,7 +39,8 @@ class RowKeys:
         counts = [_count_values(cells) for _, cells in first_rows]
         # Up to three quarters of the first rows can be headings.
         usual = sorted(counts)[len(counts) * 3 // 4] if counts else 0
-        self._max_heading_values = max(usual // _HEADING_PART, 1) if usual >= _MIN_USUAL_VALUES else 0
+        part = usual // _HEADING_PART if plan.has_key_column else 1
+        self._max_heading_values = max(part, 1) if usual >= _MIN_USUAL_VALUES else 0
         rows = [cells for (_, cells), count in zip(first_rows, counts, strict=True) if count > self._max_heading_values]
         self._forms = {_find_form(key) for cells in rows if (key := self._read_key(cells)) is not None}
 
@@ -64,7 +65,7 @@ class RowKeys:
         """Return whether a key is a code rather than words; `is_alone` states whether it is the only value of its row."""
         if is_alone:
             return _DIGITS.search(key) is not None and _find_form(key) in self._forms
-        return " " not in key or _DIGITS.search(key) is not None
+        return " " not in key or _find_form(key) in self._forms
 
 
 def _count_values(cells: Sequence[Cell]) -> int:

@@ -40,6 +40,15 @@ _FIELDS_AFTER_RARE_PREFIX = frozenset(
 For other fields, many headers must begin with the word: `Bunk Width` is not the width of the item.
 """
 _TABLE_FIELD_SCORE = 90
+_GROUP_WORDS = range(1, 4)
+_GROUP_CONCEPTS = frozenset("package seat arm net set part".split())
+"""Concepts in names of groups that can change the meaning of the headers below."""
+_FIELDS_AFTER_GROUP = frozenset(
+    "sku gtin mpn title brand collection description colour finish materials category_path media quantity lead_time_days "
+    "product_key availability".split()
+)
+_CODES = frozenset(("sku", "mpn", "product_key"))
+"""Fields that a single word without its group, such as the `id` of `Category id`, does not name."""
 _CLEAR_SKU_SCORE = 90
 _WEAK_SKU_SCORE = 60
 _ITEM_IDS = frozenset(("id", "g id", "product id", "item id", "offer id"))
@@ -133,12 +142,37 @@ def find_meanings_of_headers(headers: Sequence[str]) -> list[tuple[HeaderMeaning
     """
     words = [(normalise_header(header).plain_texts or ("",))[0].split() for header in headers]
     firsts = Counter(texts[0] for texts in words if len(texts) > 1)
-    return [
-        find_header_meanings(header) or _find_meanings_after_prefix(texts, firsts[texts[0]], len(headers))
-        if texts
-        else find_header_meanings(header)
-        for header, texts in zip(headers, words, strict=True)
-    ]
+    groups = Counter(tuple(texts[:size]) for texts in words for size in _GROUP_WORDS if len(texts) > size)
+    found = []
+    for header, texts in zip(headers, words, strict=True):
+        meanings = find_header_meanings(header)
+        if texts and not meanings:
+            meanings = _find_meanings_after_prefix(texts, firsts[texts[0]], len(headers))
+        found.append(_find_clear_meanings_after_group(texts, meanings, groups) or meanings)
+    return found
+
+
+def _find_clear_meanings_after_group(
+    words: Sequence[str], meanings: Sequence[HeaderMeaning], groups: Mapping[tuple[str, ...], int]
+) -> tuple[HeaderMeaning, ...]:
+    """Return the meanings of a header without the name of its group, if only these are clear; otherwise an empty tuple.
+
+    `Basic Information UPC` is a GTIN, because several headers begin with `Basic Information`. Names of groups that can change
+    the meaning, such as `Carton`, and fields of measures and prices are excluded.
+    """
+    if meanings and not meanings[0].is_guess and meanings[0].field != IGNORE:
+        return ()
+    for size in _GROUP_WORDS:
+        group, rest = tuple(words[:size]), words[size:]
+        if not rest or groups[group] < _MIN_PREFIX_COUNT:
+            continue
+        if any(find_concepts(word) & _GROUP_CONCEPTS for word in group):
+            continue
+        after = find_header_meanings(" ".join(rest))
+        field = after[0].field.partition(".")[0] if after and after[0].is_phrase else ""
+        if field in _FIELDS_AFTER_GROUP and (len(rest) > 1 or field not in _CODES):
+            return after
+    return ()
 
 
 def _find_meanings_after_prefix(
@@ -426,6 +460,7 @@ _CLEAR_QUANTITY_SCORE = 80
 _SELLABLE_BONUS = 40
 _MAX_LOCATION_CHARS = 24
 _MAX_LOCATION_WORDS = 4
+_MAX_QUANTITY_WORDS = 3
 
 
 def find_location_in_header(header: str) -> str | None:
@@ -548,6 +583,7 @@ def _find_located_quantities(draft: MappingDraft) -> dict[int, str]:
             found[position] = name
         elif name and len(name) <= _MAX_LOCATION_CHARS and normalise_words(name) not in _LISTS["not_locations"]:
             others[position] = name
+    found |= _find_locations_after_same_words(draft)
     quantity_words = {
         draft.headers[position].replace(name, "") for position, name in found.items() if find_location_in_header(name)
     }
@@ -557,6 +593,28 @@ def _find_located_quantities(draft: MappingDraft) -> dict[int, str]:
         if draft.headers[position].replace(name, "") in quantity_words
     }
     return found if len(found) > 1 or any(map(find_location_in_header, found.values())) else {}
+
+
+def _find_locations_after_same_words(draft: MappingDraft) -> dict[int, str]:
+    """Return the rest of headers that are equal up to it and begin with words for a quantity, by position.
+
+    `Verfügbarer Bestand Kassel` and `Verfügbarer Bestand Bielefeld` have the locations `Kassel` and `Bielefeld`.
+    """
+    rests_by_words: dict[str, dict[int, str]] = {}
+    for position, header in enumerate(draft.headers):
+        words = clean_line(header).split()
+        for size in range(1, min(len(words), _MAX_QUANTITY_WORDS + 1)):
+            rest = " ".join(words[size:])
+            if len(rest) <= _MAX_LOCATION_CHARS and rest[0].isupper() and _are_stock(draft.samples[position]):
+                rests_by_words.setdefault(" ".join(words[:size]), {})[position] = rest
+    for words_before, rests in sorted(rests_by_words.items(), key=lambda entry: -len(entry[0])):
+        is_quantity = any(
+            sense.field == "quantity" and sense.score >= _CLEAR_QUANTITY_SCORE
+            for sense in find_header_meanings(words_before)
+        )
+        if len(rests) > 1 and is_quantity and not any(find_header_meanings(rest) for rest in rests.values()):
+            return rests
+    return {}
 
 
 def map_warehouses(draft: MappingDraft) -> None:

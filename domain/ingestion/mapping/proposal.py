@@ -40,6 +40,7 @@ _MAX_WEAK_SCORE = 50
 _MIN_SECOND_SCORE = 50
 _MIN_ALTERNATIVE_SCORE = 60
 _PRICE_CODE_BONUS = 1_000
+_CURRENCY_BONUS = 5
 _BLANK_PENALTY = 30
 _MIN_BLANKS = 3
 _MAX_LONG_PROPORTION = 0.3
@@ -75,6 +76,13 @@ def _prefer_price_code(draft: MappingDraft) -> None:
                 else s
                 for s in meanings
             )
+
+
+def _prefer_source_currency(draft: MappingDraft) -> None:
+    """Prefer prices in the currency of the source to prices of the same field in other currencies."""
+    for position, meanings in enumerate(draft.meanings):
+        if meanings and draft.settings.currency and ("currency", draft.settings.currency) in meanings[0].settings:
+            draft.change_best_meaning(position, score=meanings[0].score + _CURRENCY_BONUS)
 
 
 def _ensure_field(draft: MappingDraft, field: str, excluded_fields: Sequence[str]) -> None:
@@ -198,6 +206,7 @@ def propose_column_mapping(
     correct_by_neighbours(draft)
     map_warehouses(draft)
     map_options(draft)
+    _prefer_source_currency(draft)
     _prefer_price_code(draft)
     _ensure_field(draft, "sku", _NOT_SKU_FIELDS)
     _ensure_title(draft)
