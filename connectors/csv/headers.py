@@ -15,13 +15,14 @@ _UNITS = {
     "in", "in.", "inch", "inches", '"', "ft", "ft.", "feet", "mm", "cm", "m",
     "lb", "lb.", "lbs", "lbs.", "pound", "pounds", "oz", "oz.", "g", "kg", "kgs", "centimeters", "millimeters",
     "usd", "cad", "eur", "gbp", "mxn", "aed", "sar", "aud", "chf", "sek", "dkk", "nok", "pln",
+    "days", "weeks", "tage", "wochen", "dni", "tyg", "tyg.", "jours", "semaines", "giorni",
+    "settimane", "días", "dias", "semanas", "dagen", "weken", "dage", "uger", "dagar", "veckor",
 }  # fmt: skip
 _UNIT_LIKE_TEXTS = {
-    "$", "€", "£", "%", "#", "-", "n/a", "ea", "ea.", "each", "pc", "pcs", "qty", "unit", "units", "days", "weeks",
-    "cuft", "cu ft", "cu. ft.", "cbm", "m3", "m³", "l", "text", "number", "y/n", "yes/no", "stk", "stück", "st", "tage",
-    "wochen", "string", "integer", "decimal", "numeric", "boolean", "date", "url", "required", "optional", "mandatory",
-    "szt", "szt.", "dni", "tyg", "tyg.", "jours", "semaines", "giorni", "settimane", "pz", "pz.", "días", "dias", "semanas",
-    "uds", "uds.", "dagen", "weken", "stuks", "stk.", "st.", "dage", "uger", "dagar", "veckor", "kpl", "m²", "m2",
+    "$", "€", "£", "%", "#", "-", "n/a", "ea", "ea.", "each", "pc", "pcs", "qty", "unit", "units",
+    "cuft", "cu ft", "cu. ft.", "cbm", "m3", "m³", "l", "text", "number", "y/n", "yes/no", "stk", "stück", "st",
+    "string", "integer", "decimal", "numeric", "boolean", "date", "url", "required", "optional", "mandatory",
+    "szt", "szt.", "pz", "pz.", "uds", "uds.", "stuks", "stk.", "st.", "kpl", "m²", "m2",
     "recommended", "conditional", "pflicht", "pflichtfeld", "obligatoire", "obligatorio", "alphanumeric", "free text",
 }  # fmt: skip
 _DATE_FORMAT = re.compile(r"[dmyhs]{1,4}(?:[-./: ][dmyhs]{1,4}){1,5}")

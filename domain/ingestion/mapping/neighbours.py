@@ -53,6 +53,7 @@ _CLEAR_SKU_SCORE = 90
 _WEAK_SKU_SCORE = 60
 _ITEM_IDS = frozenset(("id", "g id", "product id", "item id", "offer id"))
 _MAX_INSPECTED = 60
+_MIN_REPEATED_MODELS = 4
 _FOOT = 12
 _DIMENSIONS = {
     "dimensions.width": "width",
@@ -260,6 +261,7 @@ def correct_by_neighbours(draft: MappingDraft) -> None:
     """Correct the meanings of columns that depend on other columns, except columns of warehouses."""
     _renumber_from_zero(draft)
     _map_id_to_product_key(draft)
+    _map_repeated_models(draft)
     _exclude_other_prices(draft)
     _exclude_separate_feet_and_inches(draft)
     _map_single_letters(draft)
@@ -292,6 +294,16 @@ def _map_id_to_product_key(draft: MappingDraft) -> None:
             first = draft.find_best_meaning(position)
             if first.score <= _WEAK_SKU_SCORE and draft.has_word(position, _LISTS["ids"]):
                 draft.meanings[position] = (replace(first, field="product_key"),)
+
+
+def _map_repeated_models(draft: MappingDraft) -> None:
+    """Change the meaning of a manufacturer's number to product key if rows with different SKUs share most of its values."""
+    if not draft.find_positions("sku"):
+        return
+    for position in draft.find_positions("mpn"):
+        values = [value for value in draft.samples[position] if value.strip()]
+        if len(values) >= _MIN_REPEATED_MODELS and len(set(values)) * 3 <= len(values) * 2:
+            draft.change_best_meaning(position, field="product_key")
 
 
 def _exclude_other_prices(draft: MappingDraft) -> None:

@@ -14,6 +14,7 @@ from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings
 
 _SIZE_AXIS = "Size"
+_CURRENCY = re.compile(r"\s*\([A-Za-z€$£]{1,3}\)$")
 _PARTS = re.compile(r"[/()\[\]|:]")
 _MIN_COLUMNS = 2
 _SCORE = 70
@@ -41,7 +42,7 @@ class _OptionHeader:
 
 
 def _parse_header(header: str) -> _OptionHeader | None:
-    text = clean_line(header)
+    text = _CURRENCY.sub("", clean_line(header))
     for name, pattern in load_patterns("options").items():
         if found := pattern.fullmatch(text):
             axis = found["axis"] if name == "group" else _SIZE_AXIS

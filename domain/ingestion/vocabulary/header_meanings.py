@@ -547,7 +547,7 @@ _FURTHER_VARIANT = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
 _GRAMS = re.compile(r"\bgrams\b", re.I)
 _PERIODS = {
     "weeks": re.compile(
-        r"\b(?:weeks?|wks?|wochen?|semaines?|sem|sett|tyg|tydz|weken|semanas?|settiman[ae]|veckor|uger|uker|viikkoa|tygodni\w*|недел\w*)\b",
+        r"\b(?:weeks?|wks?|wochen?|semaines?|sem|sett|tyg|tydz|týdn\w*|wkn|wo|weken|semanas?|settiman[ae]|veckor|uger|uker|viikkoa|tygodni\w*|недел\w*)\b",
         re.I,
     ),
     "hours": re.compile(r"\b(?:hours?|hrs|stunden|heures|uren|horas|ore|timmar|timer|tuntia|godzin\w*|час\w*)\b", re.I),
