@@ -148,7 +148,7 @@ def _has_data(table: list[list[str]], header_row: int, end: int) -> bool:
     """Return whether the row below a possible header is data: numbers below names without a number."""
     below = table[header_row + 1 : end]
     names = [column for column, name in enumerate(table[header_row]) if name and not is_numeric(name)]
-    return any(sum(count_numeric_cells([row], column) for column in names) >= max(len(names) / 3, 1) for row in below)
+    return any(sum(count_numeric_cells([row], column) for column in names) >= max(len(names) / 4, 1) for row in below)
 
 
 def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedArea]) -> tuple[list[str], int, int]:

@@ -265,11 +265,12 @@ class _Region:
         return any(column < len(cells) and is_numeric(cells[column]) for column in self._numeric_columns)
 
     def _repeats_header(self, cells: list[str]) -> bool:
-        """Return whether most names of a header row are repeated, and no column has a different name."""
+        """Return whether most names of a header row are repeated, and no column has another name."""
         folded = _fold(cells)
         for header in self._header_rows:
             pairs = [(cell, name) for cell, name in zip(folded, header, strict=False) if cell and name]
-            if len(pairs) >= _REPEATED_SHARE * sum(map(bool, header)) and all(cell == name for cell, name in pairs):
+            has_others = len(pairs) < sum(map(bool, folded)) or any(cell != name for cell, name in pairs)
+            if not has_others and len(pairs) >= _REPEATED_SHARE * sum(map(bool, header)):
                 return True
         return False
 
