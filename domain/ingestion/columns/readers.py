@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -89,6 +90,7 @@ _ROUNDING_TOLERANCE = 60
 """Difference up to which two measures are equal, in hundredths of an inch or pound; or 1/50 of the measure."""
 _MAX_EXTRA_MEASURES = 12
 _MAX_EXTRA_CHARS = 120
+_WHOLE_NUMBER = re.compile(r"\d{1,15}")
 _UNITLESS_NUMBER = re.compile(r"\s*+[\d.,]++\s*+")
 _FLAGS = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
 _DIMENSIONS = "width depth height length diameter seat_height seat_depth arm_height clearance".split()
@@ -587,7 +589,13 @@ def _read_money(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> No
         amount = next((cell[key] for key in ("amount", "value", "price") if cell.get(key) is not None), "")
         currency = next((cell[key] for key in ("currency", "currencyCode", "currency_code") if cell.get(key)), "")
         text = f"{amount} {currency}".strip()
-    price = column.unwrap(row, parse_money(text, row.currency or column.currency, column.decimal_mark(cell)))
+    default_currency = row.currency or column.currency
+    if column.unit == "cents" and default_currency:
+        if not _WHOLE_NUMBER.fullmatch(text):
+            column.unwrap(row, build_unreadable_result(text, "is not a whole number of cents"))
+            return
+        text = format(Decimal(text).scaleb(-EXPONENTS[default_currency]), "f")
+    price = column.unwrap(row, parse_money(text, default_currency, "dot" if column.unit else column.decimal_mark(cell)))
     if price is None:
         return
     offer = column.find_or_create_offer(row)

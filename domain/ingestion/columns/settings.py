@@ -86,6 +86,7 @@ _MONEY: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
     "currency": _create_choice("an ISO 4217 currency code, such as usd", *sorted(EXPONENTS)),
     **_DECIMAL,
+    "unit": _create_choice("cents, for prices in minor units such as cents or pence", "cents"),
     "price_code": ColumnSetting(lambda text: text.strip() or None, "the name of a price level"),
 }
 _LEAD_TIME: Final[Mapping[str, ColumnSetting]] = {

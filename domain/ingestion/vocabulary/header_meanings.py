@@ -184,7 +184,7 @@ def _list_lookup_texts(*texts: str) -> tuple[str, ...]:
     lookup_texts: dict[str, None] = {}
     for text in texts:
         words = text.split()
-        bare = [word for word in words if not _parse_unit(word) or word == "pounds off"] or words
+        bare = [word for word in words if not (_parse_unit(word) or word in _LISTS["cents"])] or words
         without = ([word for word in kept if not is_currency_code(word)] or kept for kept in (words, bare))
         for lookup_text in map(" ".join, (words, bare, *without)):
             lookup_texts |= dict.fromkeys((lookup_text, " ".join(_DIGITS.sub(" # ", lookup_text).split())))
@@ -617,6 +617,8 @@ def find_header_settings(field: str, header: str) -> tuple[tuple[str, str], ...]
         settings["order"] = order[0]
     if field in MONEY and found.currency:
         settings["currency"] = found.currency
+    if field in MONEY and not _LISTS["cents"].isdisjoint(found.plain_texts[0].split()):
+        settings["unit"] = "cents"
     if field == "lead_time_days" and (spell := next((n for n, words in _PERIODS.items() if words.search(raw)), None)):
         settings["unit"] = spell
     return tuple(settings.items())

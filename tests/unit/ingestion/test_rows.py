@@ -6,7 +6,7 @@ from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.row_keys import RowKeys, is_total_label
-from domain.ingestion.mapping.proposal import map_declared_fields
+from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.values.text import ParseFault
@@ -323,3 +323,16 @@ def test_rows_of_one_model_in_several_finishes_and_sizes_are_variants() -> None:
         'Items with the key "Oslo" differ in finish; each of them is a variant.',
         'Items with the key "Oslo" differ in finish and size; each of them is a variant.',
     ]
+
+
+def test_prices_in_cents() -> None:
+    headers = ["SKU", "Name", "price_cents"]
+    settings = FeedSettings(currency="usd")
+    plan = ReadPlan(propose_column_mapping(headers, [["A-1", "Chair", "89900"]], settings), settings)
+    assert [one.settings for one in propose_column_mapping(headers, [["A-1", "Chair", "89900"]], settings).columns][2][
+        "unit"
+    ] == "cents"
+    product, _ = normalise_rows("A-1", [(2, ["A-1", "Chair", "89900"])], plan)
+    assert product.variants[0].offers[0].data["price"] == 89900
+    _, problems = normalise_rows("A-2", [(3, ["A-2", "Chair", "899.00"])], plan)
+    assert [problem.detail for problem in problems] == ['"899.00" is not a whole number of cents.']

@@ -8,7 +8,7 @@ import pytest
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.settings import MAX_SETTING_CHARS, find_settings_for_field, validate_settings
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier
-from domain.ingestion.vocabulary.fields import is_field
+from domain.ingestion.vocabulary.fields import MONEY, is_field
 from domain.kernel.errors import InvalidRequest, Unprocessable
 from domain.mappings.confirmation import ELLIPSIS, FIELD_NAMES, apply_confirmation
 from domain.mappings.model import ColumnEdit, SourceMapping, build_confirmation_change
@@ -132,7 +132,7 @@ def test_required_fields_must_be_mapped() -> None:
 @pytest.mark.parametrize("field", FIELD_NAMES)
 def test_every_selectable_field_has_a_reader(field: str) -> None:
     """The reader accepts all valid settings of the field."""
-    good = {"unit": "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
+    good = {"unit": "cents" if field in MONEY else "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
             "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1", "option": "PG 1", "axis": "PG"}  # fmt: skip
     assert is_field(field)
     settings, faults = validate_settings(field, {name: good[name] for name in find_settings_for_field(field)}, {})
