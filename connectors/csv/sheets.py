@@ -9,9 +9,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, islice
+from itertools import accumulate, count, islice
 
-from connectors.csv.headers import HeaderLayout, MergedArea, count_numeric_cells, find_header, is_number, is_numeric
+from connectors.csv.headers import (
+    MAX_SCORED_CELLS,
+    HeaderLayout,
+    MergedArea,
+    count_numeric_cells,
+    find_header,
+    is_number,
+    is_numeric,
+)
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Cell, Report, Row, Table
@@ -134,13 +142,14 @@ class _SheetReader:
         """Yield the table with the layout, then the tables beside it, and leave the record after them in the buffer."""
         name = self._name_next_table()
         self._report_layout(sample, layout, name)
+        if len(layout.headers) > self._ctx.limits.columns:
+            detail = f"the table has {len(layout.headers)} columns; at most {self._ctx.limits.columns} are supported"
+            raise BadData(detail)
         data = [cells for _, cells in sample[layout.first_data_row :]]
         first_columns, *other_columns = _find_column_ranges(layout, data)
         region = _Region(self._ctx, buffer, sample, layout, first_columns, self._format, name)
         for _ in range(layout.first_data_row):
             buffer.pop()
-        if region.width > self._ctx.limits.columns:
-            raise BadData(f"the table has {region.width} columns; at most {self._ctx.limits.columns} are supported")
         yield Table(name, region.headers, region.iterate_rows())
         region.skip_remaining_rows()
         lines = range(sample[0][0], region.last_line + 1)
@@ -285,17 +294,15 @@ class _Region:
         follows_gap = line > self.last_line + 1
         if not follows_gap and not self._numeric_columns:
             return False
-        known = self._ctx.score_header(cells)
-        if known < (_MIN_KNOWN if follows_gap else _MIN_KNOWN_WITHOUT_GAP) or known < _KNOWN_SHARE * len(filled):
-            return False
-        digits = sum(1 for cell in filled if _DIGIT.search(cell))
+        names = [column for column, cell in enumerate(cells) if cell.strip() and not _DIGIT.search(cell)]
         following = [other for _, other in self._buffer.peek(3)]
-        return digits <= len(filled) / 2 and any(
-            _DIGIT.search(other[column]) and not _DIGIT.search(cell)
-            for other in following
-            for column, cell in enumerate(cells)
-            if cell.strip() and column < len(other)
-        )
+        if len(names) < len(filled) / 2 or not any(
+            column < len(other) and _DIGIT.search(other[column]) for other in following for column in names
+        ):
+            return False
+        # Most rows are distinguished before; the comparison with known headers takes much more time.
+        known = self._ctx.score_header(filled[:MAX_SCORED_CELLS])
+        return known >= max(_MIN_KNOWN if follows_gap else _MIN_KNOWN_WITHOUT_GAP, _KNOWN_SHARE * len(filled))
 
     def _fill_merged_cells(self, line: int, cells: list[str]) -> list[str]:
         """Return the cells with the values of areas that are merged over several rows."""
@@ -380,33 +387,36 @@ def _find_column_ranges(layout: HeaderLayout, rows: Sequence[Sequence[str]]) -> 
             return [range(start, start + size) for start in range(0, width, size)]
     filled = [[column < len(row) and bool(row[column].strip()) for column in range(width)] for row in rows]
     gaps = [at for at in range(1, width - 1) if not names[at] and not any(row[at] for row in filled)]
+    # Sums up to each column, because there can be as many ranges as gaps, and each spans many columns.
+    sums = [list(accumulate(row, initial=0)) for row in filled] if gaps else []
     ranges = [range(width)]
     for gap in gaps:
         left, right = range(ranges[-1].start, gap), range(gap + 1, width)
-        if len(left) > 1 and len(right) > 1 and _are_separate(names, filled, left, right, gaps):
+        if len(left) > 1 and len(right) > 1 and _are_separate(names, sums, left, right, gaps):
             ranges[-1:] = [left, right]
     return ranges
 
 
 def _are_separate(
-    names: Sequence[str], filled: Sequence[Sequence[bool]], left: range, right: range, gaps: Sequence[int]
+    names: Sequence[str], sums: Sequence[Sequence[int]], left: range, right: range, gaps: Sequence[int]
 ) -> bool:
-    """Return whether the columns on both sides of a gap are separate tables."""
+    """Return whether the columns on both sides of a gap are separate tables; `sums` are those of `_ends_earlier`."""
     right = range(right.start, next((gap for gap in gaps if gap > right.start), right.stop))
     named = [column for column in right if names[column]]
     if len(named) < _MIN_KNOWN:
-        return not named and _ends_earlier(filled, right, left)
+        return not named and _ends_earlier(sums, right, left)
     return (
-        names[left.start] == names[right.start]
-        or _ends_earlier(filled, right, left)
-        or _ends_earlier(filled, left, right)
+        names[left.start] == names[right.start] or _ends_earlier(sums, right, left) or _ends_earlier(sums, left, right)
     )
 
 
-def _ends_earlier(filled: Sequence[Sequence[bool]], columns: range, other: range) -> bool:
-    """Return whether some columns are filled only in the first rows, without gaps, and others continue below."""
-    rows = [sum(row[column] for column in columns) for row in filled]
-    other_rows = [at for at, row in enumerate(filled) if any(row[column] for column in other)]
+def _ends_earlier(sums: Sequence[Sequence[int]], columns: range, other: range) -> bool:
+    """Return whether some columns are filled only in the first rows, without gaps, and others continue below.
+
+    `sums` are the numbers of filled cells before each column, by row.
+    """
+    rows = [row[columns.stop] - row[columns.start] for row in sums]
+    other_rows = [at for at, row in enumerate(sums) if row[other.stop] > row[other.start]]
     height = next((at for at, number in enumerate(rows) if not number), len(rows))
     is_dense = height > 0 and sum(rows) >= _DENSE_SHARE * height * len(columns) and not any(rows[height:])
     return (
@@ -431,8 +441,9 @@ def _transpose(
     if score_header(labels) < _KNOWN_SHARE * len(labels):
         return None
     # In other tables, the first row contains the headers, and names of furniture in the first column may be known words.
-    values = [cell for cells in rows for cell in cells[1:] if cell.strip()]
-    if any(score_header(cells) > _MAX_KNOWN_SHARE * len(cells) for cells in (rows[0][1:], values)):
+    values = (cell for cells in rows for cell in cells[1:] if cell.strip())
+    examined = (rows[0][1 : MAX_SCORED_CELLS + 1], list(islice(values, MAX_SCORED_CELLS)))
+    if any(score_header(cells) > _MAX_KNOWN_SHARE * len(cells) for cells in examined):
         return None
     width = max(map(len, rows))
     items = [[cells[column] if column < len(cells) else "" for cells in rows] for column in range(1, width)]

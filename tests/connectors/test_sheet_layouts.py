@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.csv import SPEC as CSV
+from connectors.sdk.errors import BadData
 from connectors.sdk.fakes import FakeContext
 from domain.ingestion.vocabulary.header_meanings import count_known_headers
 
@@ -177,6 +178,35 @@ def test_cells_merged_over_several_rows(tmp_path: Path) -> None:
     book.save(content)
     ((_, data),), _ = _read(tmp_path / "feed", content.getvalue())
     assert [row[0] for row in data] == ["Oak table", "Oak table", "Chair"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["SKU", *["Oak"] * 9_000], ["Name", *["Table"] * 9_000], ["Price", *["99"] * 9_000]],
+        [["SKU", "Name", "Price"], ["A-1", "Oak table", "99"], *[["Ash", "Bench", "on request"]] * 9_000],
+    ],
+    ids=["items in columns", "rows without numbers"],
+)
+def test_few_cells_are_compared_with_known_headers(rows: Rows, tmp_path: Path) -> None:
+    compared = 0
+
+    def score_header(cells: Sequence[str]) -> int:
+        nonlocal compared
+        compared += len(cells)
+        return count_known_headers(cells)
+
+    path = tmp_path / "feed"
+    path.write_bytes(_encode_csv(rows))
+    for table in CSV.open().parse_tables(FakeContext(score_header=score_header), path):
+        assert any(table.rows)
+    assert compared < 20_000
+
+
+def test_many_tables_side_by_side_are_refused(read: Any) -> None:
+    """The limit of columns applies before a sheet is divided, because each table is read from the sheet again."""
+    with pytest.raises(BadData, match="2400 columns"):
+        read([["SKU", "Name", "Price"] * 800, ["A-1", "Oak table", "99"] * 800])
 
 
 _WORDS = st.sampled_from(
