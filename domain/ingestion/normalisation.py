@@ -12,6 +12,7 @@ from domain.catalogue.model import Availability
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.columns.families import add_family_member, complete_family
 from domain.ingestion.columns.plan import (
+    ColumnOption,
     ReadPlan,
     find_column_of_first_omitted_entry,
     locate_first_omitted_entry,
@@ -84,7 +85,7 @@ def normalise_rows(
         row.is_untracked = plan.is_untracked is not None and plan.is_untracked(cells)
         if row.media_urls:
             add_media(row)
-        own = _find_variant_key(plan, cells, row)
+        own = _find_variant_key(plan, cells, row, option)
         if is_family and plan.read_family and own is not None:
             add_family_member(row, own, plan.read_family(cells))
         if own is not None:
@@ -135,21 +136,20 @@ def _complete_variants(product: ProductDraft) -> None:
         product.add_problem("axes", ProblemKind.MISSING, detail, product.rows[0][0])
 
 
-def _join_option_values(row: RowDraft) -> str:
+def _join_option_values(values: Mapping[int, str]) -> str:
     """Return the option values of a row joined with ` / `, without Shopify's value `Default Title`."""
-    values = row.option_values
     return " / ".join(values[place] for place in sorted(values) if values[place] != "Default Title")
 
 
-def _find_variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
+def _find_variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft, option: ColumnOption | None) -> str | None:
     """Return the key of the variant in a row, or None if the row only adds data to the product, such as another image."""
     key = row.product.key
     if not plan.has_product_column:
         return plan.read_variant_key(cells) or key
     own = plan.read_variant_key(cells) if row.variant or row.option_values or row.offers else None
-    options = _join_option_values(row)
-    if _COLUMN_OPTION in row.option_values:
-        return f"{own or key} / {options}"
+    if option is not None:
+        return f"{own or key} / {_join_option_values({**row.option_values, _COLUMN_OPTION: option.label})}"
+    options = _join_option_values(row.option_values)
     if own is not None and (row.variant or own != key):
         return _make_key_unique(own, options, row)
     if options:

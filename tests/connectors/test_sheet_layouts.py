@@ -184,7 +184,7 @@ def test_cells_merged_over_several_rows(tmp_path: Path) -> None:
     "rows",
     [
         [["SKU", *["Oak"] * 9_000], ["Name", *["Table"] * 9_000], ["Price", *["99"] * 9_000]],
-        [["SKU", "Name", "Price"], ["A-1", "Oak table", "99"], *[["Ash", "Bench", "on request"]] * 9_000],
+        [["SKU", "Name", "Price"], *[["A-1", "Oak table", "99"]] * 5, *[["Ash", "Bench", "on request"]] * 9_000],
     ],
     ids=["items in columns", "rows without numbers"],
 )

@@ -1,10 +1,10 @@
 """Plan for reading the rows of a table: functions for cells and keys that are derived from a column mapping."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import chain
 from typing import Any, Final
 
 from domain.catalogue.data_limits import TrimmedEntries
@@ -112,33 +112,40 @@ class ColumnOption:
     Attributes:
         axis: The name of the axis.
         value: The value of the axis.
+        label: The value in the keys of variants, after the axis if another axis has the same value: `PG 1` and `Leather 1`.
         positions: The positions of the option's columns.
-        readers: The position and the reader of these columns and of all columns without an option.
+        readers: The position and the reader of these columns, and of all columns without an option that have other fields.
     """
 
     axis: str
     value: str
+    label: str
     positions: frozenset[int]
     readers: Sequence[tuple[int, CellReader]]
 
 
 def _list_options(columns: Sequence[Column], readers: Sequence[tuple[int, CellReader]]) -> list[ColumnOption]:
     """Return the options that columns describe, in the order of the columns."""
-    positions_by_option: dict[tuple[str, str], set[int]] = {}
+    columns_by_option: dict[tuple[str, str], list[Column]] = {}
     for column in columns:
         if option := column.find_setting("option"):
             axis = column.find_setting("axis") or "Option"
-            positions_by_option.setdefault((axis, option), set()).add(column.position)
-    option_positions = frozenset(chain.from_iterable(positions_by_option.values()))
-    return [
-        ColumnOption(
-            axis,
-            value,
-            frozenset(own),
-            [entry for entry in readers if entry[0] in own or entry[0] not in option_positions],
+            columns_by_option.setdefault((axis, option), []).append(column)
+    axis_counts = Counter(value.casefold() for _, value in columns_by_option)
+    option_positions = {one.position for columns in columns_by_option.values() for one in columns}
+    shared = [column for column in columns if column.position not in option_positions]
+
+    def create_option(axis: str, value: str, own: Sequence[Column]) -> ColumnOption:
+        positions = frozenset(one.position for one in own)
+        # The price of an option takes precedence over a price of the whole row at the same location.
+        targets = {(one.field, one.find_setting("location")) for one in own}
+        read = positions.union(
+            one.position for one in shared if (one.field, one.find_setting("location")) not in targets
         )
-        for (axis, value), own in positions_by_option.items()
-    ]
+        label = value if axis_counts[value.casefold()] == 1 else f"{axis} {value}"
+        return ColumnOption(axis, value, label, positions, [entry for entry in readers if entry[0] in read])
+
+    return [create_option(axis, value, own) for (axis, value), own in columns_by_option.items()]
 
 
 class ReadPlan:
@@ -395,7 +402,9 @@ class ReadPlan:
         """Return the header of the column with a field for one location, or for the option of a variant with these axes; None without one."""
         for column in self._columns:
             is_own_location = location is not None and column.find_setting("location") == location
-            if column.field == field and (is_own_location or column.find_setting("option") in axes.values()):
+            option = column.find_setting("option")
+            is_own_option = option is not None and axes.get(column.find_setting("axis") or "Option") == option
+            if column.field == field and (is_own_location or is_own_option):
                 return column.column
         return None
 

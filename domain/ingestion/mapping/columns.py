@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
+from typing import Any
 
 from domain.ingestion.model import Column, FeedSettings, UnmappedColumn
 from domain.ingestion.values.dates import detect_date_order
@@ -26,18 +27,23 @@ _MAX_DISPUTED_CONFIDENCE = 0.79
 
 ColumnEntry = Column | UnmappedColumn
 ColumnTarget = tuple[str, str]
-"""Target of a column: the field, and its location and option or an empty string."""
+"""Target of a column: the field, and its location, axis and option or an empty string."""
 
 
 def find_column_target(column: Column) -> ColumnTarget:
-    """Return the target of a column: field, and location with the option.
+    """Return the target of a column: field, and location with the axis and the option.
 
     Only one column may have a target, unless `allows_several_columns` is true for the field. A column that is not read
     (`is_alternative`) has a target of its own: the field and its position.
     """
     if column.is_alternative:
         return column.field, f"column {column.position}"
-    return column.field, (column.find_setting("location") or "") + (column.find_setting("option") or "")
+    return column.field, join_target_settings(column.settings)
+
+
+def join_target_settings(settings: Mapping[str, Any]) -> str:
+    """Return the location, the axis and the option of a column as one text, which distinguishes columns of one field."""
+    return "\n".join(str(settings.get(name, "")) for name in ("location", "axis", "option")).strip()
 
 
 def allows_several_columns(field: str) -> bool:

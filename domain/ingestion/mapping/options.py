@@ -15,8 +15,15 @@ from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_head
 
 _SIZE_AXIS = "Size"
 _CURRENCY = re.compile(r"\s*\([A-Za-z€$£]{1,3}\)$")
+_WEIGHT_OR_VOLUME = re.compile(r"(?i)\((?:kgs?|g|lbs?|oz|cbm|l)\)$")
+_LENGTH = re.compile(r"(?i)\((?:mm|cm|m|in|ft|yds?)\)$")
 _PARTS = re.compile(r"[/()\[\]|:]")
+_NAMED_OPTIONS = ("group", "bed")
+"""Patterns of options that are no sizes, so that a unit of length in the header is that of the column's values."""
 _MIN_COLUMNS = 2
+_MAX_OPTIONS = 200
+"""Maximum number of options of a table, because each row is read once for each option."""
+_FLAGS = frozenset("01")
 _SCORE = 70
 _MIN_CLEAR_SCORE = 60
 _VALUE_FIELDS = MONEY | {"quantity"}
@@ -42,8 +49,13 @@ class _OptionHeader:
 
 
 def _parse_header(header: str) -> _OptionHeader | None:
-    text = _CURRENCY.sub("", clean_line(header))
+    line = clean_line(header)
+    if _WEIGHT_OR_VOLUME.search(line):
+        return None
+    text, states_length = _CURRENCY.sub("", line), _LENGTH.search(line) is not None
     for name, pattern in load_patterns("options").items():
+        if states_length and name in _NAMED_OPTIONS:
+            continue
         if found := pattern.fullmatch(text):
             axis = found["axis"] if name == "group" else _SIZE_AXIS
             return _OptionHeader(found["before"].strip(" :-/("), axis, found["value"].strip())
@@ -54,21 +66,28 @@ def map_options(draft: MappingDraft) -> None:
     """Set the meanings of columns that contain the prices or the stock of one variant each.
 
     There must be at least two such columns with the same axis and the same words before it, and their values must be
-    amounts. The words determine the field; without words, the amounts are prices, or quantities in a feed of stock.
+    amounts, or quantities if all are 0 or 1. Columns of more than 200 options have no field. The words determine the field; without words, the amounts are prices, or quantities in a feed of stock.
     """
     groups: dict[tuple[str, str], dict[int, _OptionHeader]] = defaultdict(dict)
     for position, header in enumerate(draft.headers):
         option = _parse_header(header)
         if option is not None and draft.find_confident_field(position) in _OPTION_FIELDS:
             groups[option.before.casefold(), option.axis.casefold()][position] = option
+    known: set[tuple[str, str]] = set()
     for options in groups.values():
         values = {option.value.casefold() for option in options.values()}
         cells = [cell for position in options for cell in draft.samples[position] if clean_value(cell)]
         are_amounts = bool(cells) and all(map(_is_amount, cells))
         if len(values) < _MIN_COLUMNS or len(values) < len(options) or not are_amounts:
             continue
+        found = known.union((option.axis, option.value) for option in options.values())
+        if len(found) > _MAX_OPTIONS:
+            continue
+        known = found
+        are_flags = _FLAGS.issuperset(map(str.strip, cells))
         for position, meaning in _build_meanings(draft, options):
-            draft.meanings[position] = (meaning,)
+            if meaning.field == "quantity" or not are_flags:
+                draft.meanings[position] = (meaning,)
 
 
 def _is_amount(cell: str) -> bool:

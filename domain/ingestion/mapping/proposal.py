@@ -16,6 +16,7 @@ from domain.ingestion.mapping.columns import (
     add_second_field,
     allows_several_columns,
     find_missing_data,
+    join_target_settings,
 )
 from domain.ingestion.mapping.evidence import CONTRADICTED, estimate_confidence, filter_meanings, find_differing_field
 from domain.ingestion.mapping.neighbours import (
@@ -138,8 +139,7 @@ def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
     )
 
     def find_target(meaning: HeaderMeaning) -> tuple[str, str]:
-        settings = dict(meaning.settings)
-        return meaning.field, settings.get("location", "") + settings.get("option", "")
+        return meaning.field, join_target_settings(dict(meaning.settings))
 
     def find_available(meanings: Sequence[HeaderMeaning], header: str) -> HeaderMeaning | None:
         """Return the best meaning that is still available for a column, or None."""

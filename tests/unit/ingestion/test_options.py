@@ -82,3 +82,38 @@ def test_rows_with_few_options() -> None:
     assert [(problem.line, problem.column) for problem in problems] == [(3, "Width (cm)")]
     product, _ = normalise_rows("B-3", [(4, ["B-3", "Bed", "95", "", ""])], plan)
     assert [(variant.key, variant.data.get("axes")) for variant in product.variants] == [("B-3", None)]
+
+
+def test_options_of_two_axes_with_equal_values() -> None:
+    headers = ["SKU", "Name", "PG 1", "PG 2", "Leather 1", "Leather 3"]
+    variants, _ = _read(headers, ["V-1", "Sofa", "10.00", "20.00", "30.00", "40.00"])
+    assert [(key, axes, offer["price"]) for key, axes, (offer,) in variants] == [
+        ("V-1 / PG 1", {"PG": "1"}, 1000),
+        ("V-1 / 2", {"PG": "2"}, 2000),
+        ("V-1 / Leather 1", {"Leather": "1"}, 3000),
+        ("V-1 / 3", {"Leather": "3"}, 4000),
+    ]
+
+
+def test_price_of_an_option_precedes_the_price_of_the_row() -> None:
+    variants, _ = _read(["SKU", "Name", "Price", "Price Twin", "Price Queen"], ["B-1", "Bed", "7.00", "10.00", "20.00"])
+    assert [(key, offer["price"]) for key, _, (offer,) in variants] == [("B-1 / Twin", 1000), ("B-1 / Queen", 2000)]
+
+
+@pytest.mark.parametrize("headers", [("Twin (lb)", "Queen (lb)"), ("Fabric 1 (m)", "Fabric 2 (m)")])
+def test_measures_of_options_are_no_prices(headers: tuple[str, str]) -> None:
+    variants, _ = _read(["SKU", "Name", *headers], ["B-1", "Bed", "80", "90"])
+    assert [offers for _, _, offers in variants] == [[]]
+
+
+def test_flags_of_options_are_no_prices() -> None:
+    variants, _ = _read(["SKU", "Name", "Twin", "Queen"], ["B-1", "Bed", "1", "0"])
+    assert [(key, offers) for key, _, offers in variants] == [("B-1", [])]
+
+
+@pytest.mark.parametrize("words", [("",), ("Price", "MSRP", "Cost")])
+def test_number_of_options_is_bounded(words: tuple[str, ...]) -> None:
+    """Each row is read once for each option."""
+    headers = [f"{words[at % len(words)]} {100 + at}x200" for at in range(500)]
+    variants, _ = _read(["SKU", "Name", *headers], ["R-1", "Rug", *["10.00"] * len(headers)])
+    assert len(variants) <= 200
