@@ -5,6 +5,7 @@ one is read from the sheet's records again.
 """
 
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -153,6 +154,9 @@ class _SheetReader:
         yield Table(name, region.headers, region.iterate_rows())
         region.skip_remaining_rows()
         lines = range(sample[0][0], region.last_line + 1)
+        if other_columns:
+            # Values beyond the headers are reported by the last table.
+            other_columns[-1] = range(other_columns[-1].start, sys.maxsize)
         for columns in other_columns:
             open_columns = partial(_select_cells, self._open_records, lines, columns)
             columns_format = replace(self._format, merged_areas=_select_areas(self._format.merged_areas, columns))
@@ -216,7 +220,7 @@ class _Region:
         header_rows = (_fold(cells) for _, cells in sample[layout.header_row : layout.first_data_row])
         self._header_rows = [header for header in header_rows if sum(map(bool, header)) >= _MIN_KNOWN]
         self._numeric_columns = _find_numeric_columns(sample[layout.first_data_row :], columns)
-        self._merged_values: list[tuple[int, int, str]] = []
+        self._merged_values: dict[int, tuple[int, str]] = {}
         self._repeated_lines: list[int] = []
         self._reports_left = _MAX_REPORTS
 
@@ -306,14 +310,15 @@ class _Region:
 
     def _fill_merged_cells(self, line: int, cells: list[str]) -> list[str]:
         """Return the cells with the values of areas that are merged over several rows."""
-        self._merged_values = [merged for merged in self._merged_values if merged[0] >= line]
+        # One area per column, because the areas of a damaged workbook can overlap.
+        self._merged_values = {column: merged for column, merged in self._merged_values.items() if merged[0] >= line}
         if self._merged_values:
-            cells = cells + [""] * (max(column for _, column, _ in self._merged_values) + 1 - len(cells))
-            for _, column, value in self._merged_values:
+            cells = cells + [""] * (max(self._merged_values) + 1 - len(cells))
+            for column, (_, value) in self._merged_values.items():
                 cells[column] = cells[column] or value
         for _, left, last, _ in self._format.merged_areas.get(line, ()):
             if last > line and left < len(cells) and cells[left]:
-                self._merged_values.append((last, left, cells[left]))
+                self._merged_values[left] = last, cells[left]
         return cells
 
     def _report_extra_values(self, line: int, extra: list[str]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.csv import SPEC as CSV
+from connectors.csv.sheets import SheetFormat, read_sheet_tables
 from connectors.sdk.errors import BadData
 from connectors.sdk.fakes import FakeContext
 from domain.ingestion.vocabulary.header_meanings import count_known_headers
@@ -180,6 +181,15 @@ def test_cells_merged_over_several_rows(tmp_path: Path) -> None:
     assert [row[0] for row in data] == ["Oak table", "Oak table", "Chair"]
 
 
+def test_merged_areas_that_overlap() -> None:
+    """One value is kept per column, whatever number of areas a damaged workbook has."""
+    rows = [["SKU", "Name", "Price"], ["T-1", "Oak", "1"], ["T-2", "Ash", "2"], ["T-3", "", "3"]]
+    areas = {line: [(line, 1, 4, 1)] for line in (2, 3)}
+    ctx = FakeContext(score_header=count_known_headers)
+    tables = read_sheet_tables(ctx, lambda: iter(enumerate(rows, start=1)), SheetFormat(merged_areas=areas))
+    assert [cells[1] for _, cells in next(tables).rows] == ["Oak", "Ash", "Ash"]
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -201,6 +211,14 @@ def test_few_cells_are_compared_with_known_headers(rows: Rows, tmp_path: Path) -
     for table in CSV.open().parse_tables(FakeContext(score_header=score_header), path):
         assert any(table.rows)
     assert compared < 20_000
+
+
+def test_values_at_the_right_of_tables_side_by_side_are_reported(read: Any) -> None:
+    tables, reports = read(
+        [["SKU", "Name", "", "SKU", "Name"], *[["A-1", "Oak", "", "B-1", "Ash"]] * 3, ["a", "b", "", *"defg"]]
+    )
+    assert [headers for headers, _ in tables] == [("SKU", "Name")] * 2
+    assert any("2 more values" in report for report in reports)
 
 
 def test_many_tables_side_by_side_are_refused(read: Any) -> None:
