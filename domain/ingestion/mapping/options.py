@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.ingestion.data import load_patterns
 from domain.ingestion.mapping.neighbours import MappingDraft
@@ -62,28 +62,37 @@ def _parse_header(header: str) -> _OptionHeader | None:
     return None
 
 
+def _fold_option(option: _OptionHeader) -> tuple[str, str]:
+    """Return the axis and the value in the form in which options are compared: `200 x 290` and `200×290` are equal."""
+    return option.axis.casefold(), "".join(option.value.casefold().replace("×", "x").split())
+
+
 def map_options(draft: MappingDraft) -> None:
     """Set the meanings of columns that contain the prices or the stock of one variant each.
 
     There must be at least two such columns with the same axis and the same words before it, and their values must be
-    amounts, or quantities if all are 0 or 1. Columns of more than 200 options have no field. The words determine the field; without words, the amounts are prices, or quantities in a feed of stock.
+    amounts, or quantities if all are 0 or 1. Columns of more than 200 options have no field. The words determine the field;
+    without words, the amounts are prices, or quantities in a feed of stock.
     """
     groups: dict[tuple[str, str], dict[int, _OptionHeader]] = defaultdict(dict)
     for position, header in enumerate(draft.headers):
         option = _parse_header(header)
         if option is not None and draft.find_confident_field(position) in _OPTION_FIELDS:
             groups[option.before.casefold(), option.axis.casefold()][position] = option
-    known: set[tuple[str, str]] = set()
+    known: dict[tuple[str, str], _OptionHeader] = {}
     for options in groups.values():
         values = {option.value.casefold() for option in options.values()}
         cells = [cell for position in options for cell in draft.samples[position] if clean_value(cell)]
         are_amounts = bool(cells) and all(map(_is_amount, cells))
         if len(values) < _MIN_COLUMNS or len(values) < len(options) or not are_amounts:
             continue
-        found = known.union((option.axis, option.value) for option in options.values())
+        found = {_fold_option(option): option for option in options.values()} | known
         if len(found) > _MAX_OPTIONS:
             continue
         known = found
+        for position, option in options.items():
+            spelling = found[_fold_option(option)]
+            options[position] = replace(option, axis=spelling.axis, value=spelling.value)
         are_flags = _FLAGS.issuperset(map(str.strip, cells))
         for position, meaning in _build_meanings(draft, options):
             if meaning.field == "quantity" or not are_flags:

@@ -66,6 +66,7 @@ def test_sizes_in_a_stock_report_are_quantities() -> None:
         ["SKU", "Name", "Fabric 1", "Fabric 2"],
         ["SKU", "Name", "Group 1", "Price"],
         ["SKU", "Name", "Image 1", "Image 2"],
+        ["SKU", "Name", "Customer Group 1", "Customer Group 2"],
     ],
 )
 def test_other_numbered_columns_are_no_options(headers: list[str]) -> None:
@@ -104,6 +105,18 @@ def test_price_of_an_option_precedes_the_price_of_the_row() -> None:
 def test_measures_of_options_are_no_prices(headers: tuple[str, str]) -> None:
     variants, _ = _read(["SKU", "Name", *headers], ["B-1", "Bed", "80", "90"])
     assert [offers for _, _, offers in variants] == [[]]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Price 160x230", "Price 200x290", "Stock 160 x 230", "Stock 200×290"),
+        ("PG A", "PG B", "Stock pg a", "Stock pg b"),
+    ],
+)
+def test_spellings_of_one_option(headers: tuple[str, ...]) -> None:
+    variants, _ = _read(["SKU", "Name", *headers], ["R-1", "Rug", "10.00", "20.00", "3", "4"])
+    assert [(offer["price"], offer["quantity"]) for _, _, (offer,) in variants] == [(1000, 3), (2000, 4)]
 
 
 def test_flags_of_options_are_no_prices() -> None:
