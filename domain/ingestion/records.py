@@ -15,7 +15,6 @@ from domain.catalogue import categories
 from domain.catalogue.data_limits import trim_product, trim_variant
 from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.contradictions import find_contradictions
 from domain.ingestion.drafts import Truncation
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dates import parse_date
@@ -549,20 +548,6 @@ class _RecordReader:
             return str(product["status"]).lower() == "discontinued"
         return False if "discontinued" in product or "status" in product else None
 
-    def report_contradictions(self, key: str, data: Mapping[str, Any], variants: Sequence[VariantStatement]) -> None:
-        """Report values of a variant that contradict each other; values of the stored product are not compared."""
-        plain_variants = [
-            VariantStatement(
-                variant.key,
-                _remove_null_fields(dict(variant.data)),  # type: ignore[arg-type]
-                [OfferStatement(offer.location, _remove_null_fields(dict(offer.data))) for offer in variant.offers],  # type: ignore[arg-type]
-            )
-            for variant in variants
-        ]
-        plain: Any = _remove_null_fields(dict(data))
-        for variant, found in find_contradictions(ProductStatement(key, plain, plain_variants)):
-            self.report(f"variants.{found.field}", found.problem, f"Variant {variant.key}: {found.detail}")
-
     def remove_excess_entries(self, data: dict[str, Any], variants: list[VariantStatement]) -> None:
         """Remove entries that exceed the limits in domain/kernel/bounds.py, in place, and report one problem for each field."""
         truncation = Truncation()
@@ -614,7 +599,6 @@ def parse_record(
     # The record states only offers and nothing else about the product.
     parts = [item for item in stated_variants if isinstance(item, Mapping)] if isinstance(stated_variants, list) else []
     has_offers_only = len(product) == 1 and all(item.keys() <= {"external_id", "offers"} for item in parts)
-    reader.report_contradictions(key, data, variants)
     return ProductStatement(
         key, data, variants, is_discontinued, stated_variants is None, has_offers_only
     ), reader.problems

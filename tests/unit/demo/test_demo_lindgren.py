@@ -97,7 +97,7 @@ def test_each_flaw_is_reported_as_a_problem(item_master: Any) -> None:
     assert kinds["bad_check_digit"] >= 5
     assert kinds["unreadable"] >= 15
     assert kinds["conflict"] >= 2
-    assert kinds["out_of_range"] == 3  # including a negative quantity
+    assert kinds["out_of_range"] == 4  # including a negative quantity and a sofa of 1 lb
     assert kinds["unsafe_url"] == 1
     assert all(problem.line and problem.line > 5 for problem in item_master.problems)
 

@@ -12,7 +12,6 @@ from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalisation import normalise_rows
-from domain.ingestion.records import parse_record
 from domain.kernel.problems import Problem, ProblemKind
 from tests.unit.ingestion.test_normalisation import USD, _normalise
 
@@ -281,21 +280,6 @@ def test_a_second_price_column_that_differs_is_reported_once() -> None:
 
 
 # Other inputs.
-
-
-def test_pushed_records_are_checked() -> None:
-    variant = {
-        "external_id": "AB-1",
-        "dimensions": {"width": {"value": 48, "unit": "in"}, "depth": None},
-        "offers": [{"price": {"amount": "400", "currency": "usd"}, "msrp": {"amount": "300", "currency": "usd"}}],
-    }
-    record = {"product": {"external_id": "AB", "title": '63" Console'}, "variants": [variant]}
-    statement, problems = parse_record(record, USD, 3)
-    assert statement is not None
-    assert [(problem.field, problem.line, problem.external_id) for problem in problems] == [
-        ("variants.dimensions", 3, "AB"),
-        ("variants.price", 3, "AB"),
-    ]
 
 
 def test_values_are_kept() -> None:
