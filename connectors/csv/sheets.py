@@ -441,7 +441,7 @@ def _transpose(
     """
     rows = [cells for _, cells in sample if sum(1 for cell in cells if cell.strip()) > 1]
     labels = [cells[0].strip() for cells in rows]
-    if len(labels) < _MIN_LABELS or not all(labels) or any(map(is_number, labels)):
+    if len(labels) < _MIN_LABELS or not all(labels) or any(map(is_numeric, labels)):
         return None
     if score_header(labels) < _KNOWN_SHARE * len(labels):
         return None

@@ -281,3 +281,10 @@ def test_generated_sheets_lose_nothing(tmp_path_factory: Any, data: Any) -> None
     ]
     expected = [dict(zip(header, row, strict=True)) for header, rows in (first, second) for row in rows]
     assert found == expected
+
+
+def test_codes_that_contain_a_header_are_no_labels(read: Any) -> None:
+    rows = [["SKU", "NJ", "CA"], *[[f"SKU-{number:04d}", "12", "20+"] for number in range(4)]]
+    ((headers, data),), _ = read(rows)
+    assert headers == ("SKU", "NJ", "CA")
+    assert len(data) == 4
