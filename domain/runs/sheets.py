@@ -21,7 +21,7 @@ MISSING_DATA_DETAILS = {
     "stock": "No column was recognised as stock or a price.",
 }
 """The description of each kind of missing data (see `HeaderMapping.missing`)."""
-READING_VERSION = b"3"
+READING_VERSION = b"4"
 """Part of every salt. Increment it to make each source's next run normalise all rows again."""
 
 
