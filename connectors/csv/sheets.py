@@ -385,7 +385,7 @@ def _find_column_ranges(layout: HeaderLayout, rows: Sequence[Sequence[str]]) -> 
     with the same header or one of them ends earlier.
     """
     width = len(layout.headers)
-    names = _fold(layout.names[:width])
+    names = _fold(layout.names)
     for size in range(2, width // 2 + 1):
         is_repeated = names == names[:size] * (width // size)
         if is_repeated and all(names[:size]) and len(set(names[:size])) == size:

@@ -47,7 +47,8 @@ class RowKeys:
     def read_key(self, cells: Sequence[Cell]) -> str | ParseFault:
         """Return the key of a row, or the reason why the row is no item."""
         key = self._read_key(cells)
-        has_few_values = self._max_heading_values > 0 and _count_values(cells) <= self._max_heading_values
+        count = _count_values(cells) if self._max_heading_values else 0
+        has_few_values = self._max_heading_values > 0 and count <= self._max_heading_values
         if key is not None and not has_few_values and not is_total_label(key):
             return key
         if (total := next(filter(is_total_label, map(convert_to_text, cells)), None)) is not None:
@@ -55,7 +56,7 @@ class RowKeys:
             return ParseFault(ProblemKind.UNREADABLE, detail)
         if not has_few_values:
             return _NO_KEY
-        if key is not None and self._is_code(key, is_alone=_count_values(cells) == 1):
+        if key is not None and self._is_code(key, is_alone=count == 1):
             return key
         text = " ".join(filter(None, map(convert_to_text, cells)))
         detail = f"The row with only {quote_text(text)} is a heading or a note, not an item."

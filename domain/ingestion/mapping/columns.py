@@ -22,7 +22,7 @@ _FALLBACK_PREFIXES = ("dimensions.", "rug.", "compliance.", "cartons.")
 SECOND_FIELD = "second_field"
 """Setting with the field that a second reader of the header, such as the classification, assigns to the column."""
 CERTAIN_CONFIDENCE = 0.9
-"""Confidence from which a field counts as certain, so that no second reader is asked."""
+"""Confidence from which a field counts as certain, so that it needs no second reader."""
 _MAX_DISPUTED_CONFIDENCE = 0.79
 
 ColumnEntry = Column | UnmappedColumn
