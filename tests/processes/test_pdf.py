@@ -21,14 +21,16 @@ from domain.comparison.ports import PdfFailed
 from entrypoints.console.comparison import ComparisonQuery
 from entrypoints.console.pages.comparison import build_table_values
 from entrypoints.console.rendering import get_static_files, render_template
+from tests.support import printers
 from tests.support.console_seed import HOSTILE
 
 pytestmark = pytest.mark.asyncio
 MEMORY_MIB = "1024"
 
 
-def create_printer(folder: Path, module: str = "entrypoints.printer", **limits: Any) -> ProcessPdfPrinter:
-    command = [sys.executable, "-P", "-m", module, str(os.getpid()), MEMORY_MIB]
+def create_printer(folder: Path, *program: str, **limits: Any) -> ProcessPdfPrinter:
+    """Return a printer whose processes run a program; the default is the service's own."""
+    command = [sys.executable, "-P", *(program or ("-m", "entrypoints.printer")), str(os.getpid()), MEMORY_MIB]
     return ProcessPdfPrinter(command, FileWorkspaces(folder), PrinterLimits(**limits))
 
 
@@ -168,7 +170,7 @@ async def test_a_long_document_is_terminated_and_the_next_one_is_printed(tmp_pat
 
 @pytest.mark.parametrize("way", ["computing", "allocating", "answering"])
 async def test_a_runaway_renderer_is_killed(tmp_path: Path, way: str) -> None:
-    printer = create_printer(tmp_path, "tests.support.printers", cpu_seconds=1, max_seconds=10.0, max_result_bytes=1000)
+    printer = create_printer(tmp_path, printers.__file__, cpu_seconds=1, max_seconds=10.0, max_result_bytes=1000)
     assert await printer.is_available()
     with pytest.raises(PdfFailed):
         await printer.print_pdf(way, {})
@@ -178,7 +180,7 @@ async def test_a_runaway_renderer_is_killed(tmp_path: Path, way: str) -> None:
 
 
 async def test_without_the_libraries_there_is_no_pdf(tmp_path: Path) -> None:
-    printer = create_printer(tmp_path, "tests.support.no_such_module")
+    printer = create_printer(tmp_path, "-m", "entrypoints.no_such_module")
     assert not await printer.is_available() and not await printer.is_available()
     with pytest.raises(PdfFailed):
         await printer.print_pdf("<p>text", {})

@@ -1,4 +1,4 @@
-"""Fork server whose renderer of PDF runs away, for tests: `python -m tests.support.printers`."""
+"""Fork server whose renderer of PDF runs away, for tests: `python tests/support/printers.py`."""
 
 import sys
 from pathlib import Path
