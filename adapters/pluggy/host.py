@@ -163,7 +163,7 @@ class PluggyConnectors:
             rows = omit_oversized_cells(
                 self._iterate_rows(name, task, table, deadline), headers, self._limits, report_cell
             )
-            yield FeedTable(table.sheet, headers, rows, table.fields)
+            yield FeedTable(table.sheet, headers, rows, table.fields, table.notes[: sdk_tables.MAX_NOTES_CHARS])
 
     def _find_usable(self, name: str) -> ProvidedConnector | None:
         return self._loaded.connectors.get(name)

@@ -23,7 +23,7 @@ from connectors.csv.headers import (
 )
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
-from connectors.sdk.tables import Cell, Report, Row, Table
+from connectors.sdk.tables import MAX_NOTES_CHARS, Cell, Report, Row, Table
 
 Record = tuple[int, list[str]]
 """Line number (from 1) and cells of a row that is not blank."""
@@ -118,6 +118,7 @@ class _SheetReader:
         numbers: "count[int]",
     ) -> None:
         self._ctx, self._open_records, self._format, self._numbers = ctx, open_records, sheet_format, numbers
+        self._notes = ""
 
     def read_tables(self) -> Iterator[Table]:
         buffer = _RecordBuffer(self._open_records())
@@ -143,6 +144,9 @@ class _SheetReader:
         """Yield the table with the layout, then the tables beside it, and leave the record after them in the buffer."""
         name = self._name_next_table()
         self._report_layout(sample, layout, name)
+        # The first notes of a sheet apply to all its tables.
+        above = (cell.strip() for _, cells in sample[: layout.header_row] for cell in cells)
+        self._notes = "\n".join(filter(None, (self._notes, *above)))[:MAX_NOTES_CHARS]
         if len(layout.headers) > self._ctx.limits.columns:
             detail = f"the table has {len(layout.headers)} columns; at most {self._ctx.limits.columns} are supported"
             raise BadData(detail)
@@ -151,7 +155,7 @@ class _SheetReader:
         region = _Region(self._ctx, buffer, sample, layout, first_columns, self._format, name)
         for _ in range(layout.first_data_row):
             buffer.pop()
-        yield Table(name, region.headers, region.iterate_rows())
+        yield Table(name, region.headers, region.iterate_rows(), notes=self._notes)
         region.skip_remaining_rows()
         lines = range(sample[0][0], region.last_line + 1)
         if other_columns:

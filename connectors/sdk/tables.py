@@ -27,6 +27,8 @@ DECLARED_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
 `axes.Size` (DECLARED_FIELD_PARTS), and a setting follows an @, as in `weight@unit=g`.
 """
 
+MAX_NOTES_CHARS = 2_000
+"""Maximum number of characters of `Table.notes` that are read."""
 _INDEX = r"\d{1,2}"
 DECLARED_FIELD_PARTS: Mapping[str, str] = {
     "axes": r"(?s:.+)",
@@ -59,12 +61,14 @@ class Table:
         rows: Rows in the order of the feed, which can be iterated once and before the next table is requested.
         fields: Field of each column, as described at DECLARED_FIELDS; None for a column without a field. If the
             connector does not know the fields, `fields` itself is None, and people map the columns.
+        notes: Text above the table that applies to it, such as `Dealer price list` or `All prices in EUR`.
     """
 
     sheet: str | None
     headers: tuple[str, ...]
     rows: Iterator[Row]
     fields: tuple[str | None, ...] | None = None
+    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,14 @@ class FeedTable:
         rows: The rows; the iterator can be used only once.
         declared_fields: The field of each column (None for a column without a field) if the connector declares the fields. None if
             they must be inferred from the headers.
+        notes: Text above the table that applies to it, such as `Dealer price list` or `All prices in EUR`.
     """
 
     sheet: str | None
     headers: tuple[str, ...]
     rows: Iterator[Row]
     declared_fields: tuple[str | None, ...] | None = None
+    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

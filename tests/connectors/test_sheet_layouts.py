@@ -98,6 +98,14 @@ def test_titles_and_notes_above_the_header_are_reported(read: Any) -> None:
     assert any("lines 1 to 2 above the header" in report for report in reports)
 
 
+def test_notes_apply_to_all_tables_of_a_sheet(tmp_path: Path) -> None:
+    path = tmp_path / "feed"
+    path.write_bytes(_encode_csv([["Preisliste"], ["Alle Preise in EUR"], [""], *TABLES, [""], ["Tische"], *ROUND]))
+    ctx = FakeContext(score_header=count_known_headers)
+    notes = [table.notes for table in CSV.open().parse_tables(ctx, path) if list(table.rows)]
+    assert notes == ["Preisliste\nAlle Preise in EUR"] * 2
+
+
 def test_three_header_rows(read: Any) -> None:
     rows = [
         ["", "", "Dimensions", "", "", "", "Logistics", ""],

@@ -180,7 +180,7 @@ class CrashingConnectors(_Wrapper):
 
     def parse_tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
         for table in self._inner.parse_tables(*given, **named):
-            yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.declared_fields)
+            yield replace(table, rows=self._rows(table.rows))
 
     def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):

@@ -631,7 +631,7 @@ def _read_stock(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> No
 
 
 def _read_lead_time(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
-    if (days := column.unwrap(row, parse_lead_time(text, column.unit or "days"))) is not None:
+    if (days := column.unwrap(row, parse_lead_time(text, column.unit))) is not None:
         column.find_or_create_offer(row).setdefault("lead_time_days", days)
 
 

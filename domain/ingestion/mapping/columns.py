@@ -4,14 +4,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
+from domain.ingestion.data import invert_table, load_toml
 from domain.ingestion.model import Column, FeedSettings, UnmappedColumn
 from domain.ingestion.values.dates import detect_date_order
 from domain.ingestion.values.money import detect_decimal_mark
-from domain.ingestion.values.quantities import parse_amount_at, parse_length_unit, parse_weight_unit
+from domain.ingestion.values.quantities import (
+    parse_amount_at,
+    parse_length_unit,
+    parse_weight_unit,
+)
 from domain.ingestion.vocabulary.fields import COMBINED_FIELDS, KEYS, MONEY
+from domain.kernel.units import INCHES_BY_UNIT, POUNDS_BY_UNIT
 
 _STOCK_FIELDS = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
 _FALLBACK_FIELDS = frozenset(
@@ -24,6 +30,10 @@ SECOND_FIELD = "second_field"
 CERTAIN_CONFIDENCE = 0.9
 """Confidence from which a field counts as certain, so that it needs no second reader."""
 _MAX_DISPUTED_CONFIDENCE = 0.79
+
+_WORDS_OF_NOTES = re.compile(r"\d+|[^\W\d_]+|[€£]")
+_UNIT_BY_WORD = invert_table(load_toml("units")["notes"])
+_CURRENCY_BY_WORD = invert_table(load_toml("currencies")["notes"])
 
 ColumnEntry = Column | UnmappedColumn
 ColumnTarget = tuple[str, str]
@@ -175,6 +185,28 @@ def _infer_settings(
         return {"unit": unit, "unit_by": "source"}
     unit = _presume_unit(column, samples, settings)
     return {"unit": unit, "unit_by": "market"} if unit else {}
+
+
+def find_stated_settings(notes: str) -> dict[str, str]:
+    """Return the currency and the units that the text above a table states, as settings of the source by name.
+
+    A unit after a number belongs to that number. Several currencies or units contradict each other, so none is returned.
+    """
+    words = _WORDS_OF_NOTES.findall(notes)
+    following = {word.lower() for before, word in pairwise(("", *words)) if not before.isdecimal()}
+    units = {_UNIT_BY_WORD[word] for word in following & _UNIT_BY_WORD.keys()}
+    stated = {
+        "currency": {_CURRENCY_BY_WORD[word] for word in words if word in _CURRENCY_BY_WORD},
+        "length_unit": units.intersection(INCHES_BY_UNIT),
+        "weight_unit": units.intersection(POUNDS_BY_UNIT),
+    }
+    return {name: values.pop() for name, values in stated.items() if len(values) == 1}
+
+
+def complete_settings(settings: FeedSettings, notes: str) -> FeedSettings:
+    """Return the settings with those that the text above a table states, where the source has none."""
+    stated = find_stated_settings(notes)
+    return replace(settings, **{name: value for name, value in stated.items() if getattr(settings, name) is None})
 
 
 def add_inferred_settings(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +41,7 @@ For other fields, many headers must begin with the word: `Bunk Width` is not the
 """
 _TABLE_FIELD_SCORE = 90
 _GROUP_WORDS = range(1, 4)
+_MAX_PHRASE_WORDS = 4
 _GROUP_CONCEPTS = frozenset("package seat arm net set part".split())
 """Concepts in names of groups that can change the meaning of the headers below."""
 _FIELDS_AFTER_GROUP = frozenset(
@@ -90,7 +91,8 @@ class MappingDraft:
         plain_headers: The headers in lower case without punctuation.
         statistics: The statistics of the values of each column; None for a column without values.
         concepts: The concepts that the words of each header have, such as `weight` and `package`.
-        sheet: The name of the sheet, or None.
+        titles: The name of the sheet and the text above the table, in separate lines.
+        price_field: The field of amounts that no header describes further, such as `cost` in a price list for dealers.
     """
 
     def __init__(
@@ -99,9 +101,9 @@ class MappingDraft:
         samples: Sequence[Sequence[str]],
         settings: FeedSettings,
         meanings: list[tuple[HeaderMeaning, ...]],
-        sheet: str | None = None,
+        titles: str = "",
     ) -> None:
-        self.sheet = sheet
+        self.titles, self.price_field = titles, "price"
         self.headers, self.samples, self.settings, self.meanings = headers, samples, settings, meanings
         self.plain_headers = [normalise_words(header) for header in headers]
         self.statistics = [compute_value_statistics(values) for values in samples]
@@ -225,7 +227,7 @@ class _TableKind:
     field_by_header: Mapping[str, str]
 
     def includes(self, draft: MappingDraft, names: frozenset[str]) -> bool:
-        """Return whether a table is of this kind; `names` are its headers and the name of its sheet."""
+        """Return whether a table is of this kind; `names` are its headers, and the phrases of its titles."""
         return (
             len(self.headers & names) >= self.least
             and all(draft.find_positions(field) for field in self.has)
@@ -245,12 +247,21 @@ _TABLE_KINDS = tuple(
 )
 
 
+def _list_phrases(titles: str) -> Iterator[str]:
+    """Yield each group of up to four words in the lines of a text, in plain form."""
+    for line in titles.splitlines():
+        words = normalise_words(line).split()
+        for size in range(1, _MAX_PHRASE_WORDS + 1):
+            yield from (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
 def map_tables_of_known_kinds(draft: MappingDraft) -> None:
     """Set the meanings of headers that mean something else in tables of a known kind, such as prices in order forms."""
     texts = [(normalise_header(header).plain_texts or ("",))[0] for header in draft.headers]
-    names = frozenset((*texts, normalise_words(draft.sheet or "")))
+    names = frozenset((*texts, *_list_phrases(draft.titles)))
     for kind in _TABLE_KINDS:
         if kind.includes(draft, names):
+            draft.price_field = kind.field_by_header.get("price", draft.price_field)
             for position, text in enumerate(texts):
                 if field := kind.field_by_header.get(text):
                     settings = find_header_settings(field, draft.headers[position])

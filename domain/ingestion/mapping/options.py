@@ -72,7 +72,7 @@ def map_options(draft: MappingDraft) -> None:
 
     There must be at least two such columns with the same axis and the same words before it, and their values must be
     amounts, or quantities if all are 0 or 1. Columns of more than 200 options have no field. The words determine the field;
-    without words, the amounts are prices, or quantities in a feed of stock.
+    without words, the amounts are prices, or quantities in a feed of stock. Other columns of quantities then have no field.
     """
     groups: dict[tuple[str, str], dict[int, _OptionHeader]] = defaultdict(dict)
     for position, header in enumerate(draft.headers):
@@ -80,6 +80,7 @@ def map_options(draft: MappingDraft) -> None:
         if option is not None and draft.find_confident_field(position) in _OPTION_FIELDS:
             groups[option.before.casefold(), option.axis.casefold()][position] = option
     known: dict[tuple[str, str], _OptionHeader] = {}
+    mapped: set[int] = set()
     for options in groups.values():
         values = {option.value.casefold() for option in options.values()}
         cells = [cell for position in options for cell in draft.samples[position] if clean_value(cell)]
@@ -97,6 +98,10 @@ def map_options(draft: MappingDraft) -> None:
         for position, meaning in _build_meanings(draft, options):
             if meaning.field == "quantity" or not are_flags:
                 draft.meanings[position] = (meaning,)
+                mapped.add(position)
+    # A quantity of the whole row is the stock of no single variant.
+    for position in set(draft.find_positions("quantity")) - mapped if mapped else ():
+        draft.exclude(position)
 
 
 def _is_amount(cell: str) -> bool:
@@ -115,7 +120,7 @@ def _build_meanings(draft: MappingDraft, options: dict[int, _OptionHeader]) -> I
     stated = next((meaning for meaning in meanings if meaning.field in _VALUE_FIELDS), None)
     if stated is None and any(meaning.field not in _OPTION_FIELDS for meaning in meanings):
         return
-    default = "quantity" if draft.settings.stream == "stock" else "price"
+    default = "quantity" if draft.settings.stream == "stock" else draft.price_field
     for position, option in options.items():
         settings = (*(stated.settings if stated else ()), ("axis", option.axis), ("option", option.value))
         score = stated.score if stated else _SCORE

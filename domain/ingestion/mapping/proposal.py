@@ -184,7 +184,11 @@ def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
 
 
 def propose_column_mapping(
-    headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings, sheet: str | None = None
+    headers: Sequence[str],
+    samples: Sequence[Sequence[Any]],
+    settings: FeedSettings,
+    sheet: str | None = None,
+    notes: str = "",
 ) -> HeaderMapping:
     """Propose the column mapping of a table. The same input always gives the same result.
 
@@ -193,10 +197,11 @@ def propose_column_mapping(
         samples: The cells of the first rows.
         settings: The settings of the source.
         sheet: The name of the sheet, or None.
+        notes: The text above the table.
     """
     rows = [[convert_to_text(cell) for cell in row] for row in samples]
     columns = [[row[position] for row in rows if position < len(row)] for position in range(len(headers))]
-    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers), sheet)
+    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers), f"{sheet or ''}\n{notes}")
     for position, header in enumerate(headers):
         draft.meanings[position] = correct_by_classification(header, draft.meanings[position])
     map_tables_of_known_kinds(draft)

@@ -141,16 +141,16 @@ def _parse_time_unit(text: str) -> str | None:
 
 
 @cell_parser(max_chars=200)
-def parse_lead_time(text: str, cleaned: str, unit: str = "days") -> ParseResult[int]:
+def parse_lead_time(text: str, cleaned: str, unit: str | None = None) -> ParseResult[int]:
     """Parse a lead time, and return it in days, rounded up. Of a range (`3-5 working days`), the greater number is used.
 
-    The result can have the faults unreadable (words, months, dates, calendar weeks), out_of_range and conflict (`4+ weeks` states only a
-    minimum).
+    The result can have the faults unreadable (words, months, dates, calendar weeks), unknown_unit, out_of_range and conflict (`4+ weeks`
+    states only a minimum).
 
     Args:
         text: The cell.
         cleaned: The cleaned text, which `cell_parser` passes.
-        unit: The unit of numbers without one: `days`, `weeks` or `hours`.
+        unit: The unit of numbers without one: `days`, `weeks` or `hours`, or None if unknown.
     """
     low = cleaned.lower().strip(" .!")
     if low in _IMMEDIATE or low in _NEXT_DAY:
@@ -162,6 +162,8 @@ def parse_lead_time(text: str, cleaned: str, unit: str = "days") -> ParseResult[
     low_unit = _parse_time_unit(match["first"] or "") if match else None
     if match is None or high_unit is None or low_unit is None:
         return build_unreadable_result(text, "is not a lead time")
+    if not (high_unit or unit or Decimal(match["high"].replace(",", ".")) == 0):
+        return build_fault_result(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and the column has none either")
     days = []
     for key, amount_unit in (("low", low_unit or high_unit or unit), ("high", high_unit or unit)):
         amount = Decimal((match[key] or "0").replace(",", "."))

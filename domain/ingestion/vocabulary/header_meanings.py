@@ -25,7 +25,7 @@ from typing import Final
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from domain.ingestion.data import load_csv_rows, load_toml, read_data_file, split_phrases
+from domain.ingestion.data import invert_table, load_csv_rows, load_toml, read_data_file, split_phrases
 from domain.ingestion.values.quantities import parse_length_unit, parse_weight_unit
 from domain.ingestion.values.text import clean_line
 from domain.ingestion.vocabulary.fields import IGNORE, KEYS, MONEY, parse_declared_field
@@ -545,13 +545,12 @@ _NOT_IN_METAFIELDS = frozenset("colour title materials media tags features finis
 _ZERO_BASED = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
 _FURTHER_VARIANT = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
 _GRAMS = re.compile(r"\bgrams\b", re.I)
-_PERIODS = {
-    "weeks": re.compile(
-        r"\b(?:weeks?|wks?|wochen?|semaines?|sem|sett|tyg|tydz|týdn\w*|wkn|wo|weken|semanas?|settiman[ae]|veckor|uger|uker|viikkoa|tygodni\w*|недел\w*)\b",
-        re.I,
-    ),
-    "hours": re.compile(r"\b(?:hours?|hrs|stunden|heures|uren|horas|ore|timmar|timer|tuntia|godzin\w*|час\w*)\b", re.I),
+_UNIT_OF_TIME_BY_WORD = {
+    normalise_words(word): unit
+    for word, unit in invert_table(load_toml("units")["time"]).items()
+    if len(word) > 1 and word != "std"
 }
+"""Units of time by words of headers; `Std.` is an hour in German cells, but `standard` in headers."""
 _MAX_FIELD_NUMBER = 20
 _MAX_HEADER_CHARS = 300
 _MAX_COUNTED_CHARS = 120
@@ -619,9 +618,15 @@ def find_header_settings(field: str, header: str) -> tuple[tuple[str, str], ...]
         settings["currency"] = found.currency
     if field in MONEY and not _LISTS["cents"].isdisjoint(found.plain_texts[0].split()):
         settings["unit"] = "cents"
-    if field == "lead_time_days" and (spell := next((n for n, words in _PERIODS.items() if words.search(raw)), None)):
-        settings["unit"] = spell
+    if field == "lead_time_days" and (unit := _find_unit_of_time(found.plain_texts[0])):
+        settings["unit"] = unit
     return tuple(settings.items())
+
+
+def _find_unit_of_time(plain_text: str) -> str | None:
+    """Return the unit of time that the words of a header name; None if they name no unit, several, or months."""
+    units = {unit for word in plain_text.split() if (unit := _UNIT_OF_TIME_BY_WORD.get(word))}
+    return units.pop() if len(units) == 1 and "months" not in units else None
 
 
 def _build_meaning(

@@ -8,6 +8,7 @@ from typing import Any
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.row_keys import RowKeys
+from domain.ingestion.mapping.columns import complete_settings
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.ports import FeedLine, ParseFailed
@@ -186,8 +187,9 @@ def sample_tables(tables: Iterator[FeedTable], count: int, settings: FeedSetting
             )
             records += islice(named, count - len(records))
             if mapping is None:
-                mapping = propose_mapping(table, head, settings)
-                problems = _find_problems(table, head, mapping, settings)
+                completed = complete_settings(settings, table.notes)
+                mapping = propose_mapping(table, head, completed)
+                problems = _find_problems(table, head, mapping, completed)
             if len(records) == count or failure is not None:
                 break
     except ParseFailed as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement, merge_statements
+from domain.ingestion.mapping.columns import complete_settings
 from domain.ingestion.model import FeedTable, HeaderMapping
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.ports import Connectors, ConnectorTask, FeedLine, ReadRequest
@@ -64,7 +65,8 @@ class SnapshotReader:
     def propose_mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
         """Yield each table's name and its column mapping, determined from its first rows. Raises ParseFailed."""
         for table in self._open_tables():
-            yield table.sheet, propose_mapping(table, list(islice(table.rows, SAMPLE_ROWS)), self._request.settings)
+            settings = complete_settings(self._request.settings, table.notes)
+            yield table.sheet, propose_mapping(table, list(islice(table.rows, SAMPLE_ROWS)), settings)
 
     def read_sample(self, count: int) -> SnapshotSample:
         """Return the first `count` records, with values by column name, and the problems of the first rows."""

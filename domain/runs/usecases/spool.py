@@ -13,6 +13,7 @@ from domain.catalogue.batch import SLOT_COUNT
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.row_keys import RowKeys
+from domain.ingestion.mapping.columns import complete_settings, find_stated_settings
 from domain.ingestion.mapping.learned import LearnedMappings
 from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
@@ -59,7 +60,7 @@ def propose_mapping(table: FeedTable, first_rows: Sequence[Row], settings: FeedS
     """
     if table.declared_fields is not None:
         return map_declared_fields(table.headers, table.declared_fields)
-    return propose_column_mapping(table.headers, _to_texts(first_rows), settings, table.sheet)
+    return propose_column_mapping(table.headers, _to_texts(first_rows), settings, table.sheet, table.notes)
 
 
 def _to_texts(rows: Sequence[Row]) -> list[list[str]]:
@@ -168,14 +169,16 @@ class RowSpooler:
             StockOnlySnapshot: A table contains only stock, and `may_be_stock` of the request is set. The caller must
                 then process the file as stock.
         """
-        self._spool, lacks_key, settings = spool, False, self._request.settings
+        self._spool, lacks_key = spool, False
         learned = LearnedMappings(self._request.confirmed_mappings)
         for table in tables:
             head = list(islice(table.rows, SAMPLE_ROWS))
             samples, has_given_fields = _to_texts(head), table.declared_fields is not None
+            settings = complete_settings(self._request.settings, table.notes)
             mapping = propose_mapping(table, head, settings)
             if not has_given_fields:
                 mapping = learned.apply_to(mapping, samples, settings)
+            self._report_contradicted_settings(table)
             self._tables.add_table(table.sheet, mapping, samples, is_predefined=has_given_fields)
             if mapping.missing:
                 lacks_key = True
@@ -227,6 +230,14 @@ class RowSpooler:
     def lacks_own_product(self, key: str) -> bool:
         """Return whether the key has no product of its own: it is only a part of sets, or grouped under another key."""
         return key in self.bundles.part_only_keys or key in self.grouping.product_key_by_item_key
+
+    def _report_contradicted_settings(self, table: FeedTable) -> None:
+        """Report settings of the source that differ from what the text above a table states."""
+        for name, stated in find_stated_settings(table.notes).items():
+            used = getattr(self._request.settings, name)
+            if used not in (None, stated):
+                detail = f"The text above the table states {stated}, but the source's setting {used} is used for values without their own."
+                self.problems.add(Problem(name, ProblemKind.CONFLICT, detail, sheet=table.sheet))
 
     def _count_remaining_rows(self) -> int | None:
         """Return the number of rows that may still be read, or None without a limit."""

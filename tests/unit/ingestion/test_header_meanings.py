@@ -406,6 +406,25 @@ def test_the_kind_of_a_table_determines_the_price(
     assert "quantity" not in {column.field for column in mapping.columns if column.column == "Order Qty"}
 
 
+@pytest.mark.parametrize(
+    ("header", "unit"),
+    [
+        ("Lieferzeit [Wo.]", "weeks"),
+        ("Lieferz. (WT)", "days"),
+        ("lead_time_weeks", "weeks"),
+        ("PLIFZ", "days"),
+        ("Lead time (hrs)", "hours"),
+        ("Срок поставки, дней", "days"),
+        ("Lieferzeit", None),
+        ("Std. lead time", None),
+        ("Lead Time (mo.)", None),
+    ],
+)
+def test_headers_state_the_unit_of_lead_times(header: str, unit: str | None) -> None:
+    meaning = find_header_meanings(header)[0]
+    assert (meaning.field, dict(meaning.settings).get("unit")) == ("lead_time_days", unit)
+
+
 def test_the_field_of_a_second_reader_lowers_the_confidence() -> None:
     """`Motif` can be a style or a pattern; values that confirm a field need no second reader."""
     disputed = [

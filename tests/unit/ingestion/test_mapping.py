@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.ingestion.mapping.columns import complete_settings
 from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.vocabulary.fields import is_field
@@ -186,3 +187,17 @@ def test_header_rows_are_recognised_by_their_words() -> None:
 def test_the_same_input_gives_the_same_mapping() -> None:
     headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price", "Image Src"]
     assert propose_column_mapping(headers, [], FeedSettings()) == propose_column_mapping(headers, [], FeedSettings())
+
+
+@pytest.mark.parametrize(
+    ("notes", "settings"),
+    [
+        ("Preisliste 2026\nAlle Preise in EUR, Maße in cm", {"currency": "eur", "length_unit": "cm"}),
+        ("Acme Inc. PRICES USD, weights in lbs, sofas from 84 in", {"currency": "usd", "weight_unit": "lb"}),
+        ("1 EUR = 1.08 USD; inches (cm)", {}),
+        ("Oak table 200 cm", {}),
+    ],
+)
+def test_the_text_above_a_table_states_settings(notes: str, settings: dict[str, str]) -> None:
+    assert complete_settings(FeedSettings(), notes) == FeedSettings(**settings)
+    assert complete_settings(FeedSettings("gbp"), notes).currency == "gbp", "a setting of the source is kept"

@@ -173,6 +173,11 @@ def test_lead_times_are_read(text: str, unit: str, days: int) -> None:
     assert parse_lead_time(text, unit).value == days
 
 
+def test_numbers_without_a_unit_of_time_are_reported() -> None:
+    assert [parse_lead_time(text).faults[0].problem for text in ("6", "4-6")] == ["unknown_unit", "unknown_unit"]
+    assert parse_lead_time("0").value == 0
+
+
 def test_unreadable_lead_times_are_reported() -> None:
     assert parse_lead_time("soon").faults[0].problem == "unreadable"
     assert parse_lead_time("99999 days").faults != ()

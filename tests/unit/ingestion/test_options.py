@@ -14,9 +14,9 @@ from domain.kernel.problems import Problem
 Variants = list[tuple[str, dict[str, str], list[dict[str, Any]]]]
 
 
-def _read(headers: Sequence[str], row: list[Any], **settings: Any) -> tuple[Variants, list[Problem]]:
+def _read(headers: Sequence[str], row: list[Any], notes: str = "", **settings: Any) -> tuple[Variants, list[Problem]]:
     given = FeedSettings(**{"currency": "eur", **settings})
-    plan = ReadPlan(propose_column_mapping(headers, [row], given), given)
+    plan = ReadPlan(propose_column_mapping(headers, [row], given, notes=notes), given)
     product, problems = normalise_rows(str(plan.read_product_key(row)), [(2, row)], plan)
     variants = [
         (variant.key, variant.data.get("axes", {}), [dict[str, Any](offer.data) for offer in variant.offers])
@@ -130,3 +130,15 @@ def test_number_of_options_is_bounded(words: tuple[str, ...]) -> None:
     headers = [f"{words[at % len(words)]} {100 + at}x200" for at in range(500)]
     variants, _ = _read(["SKU", "Name", *headers], ["R-1", "Rug", *["10.00"] * len(headers)])
     assert len(variants) <= 200
+
+
+@pytest.mark.parametrize(("title", "field"), [("Händlerpreisliste Herbst 2026", "cost"), ("Preisliste 2026", "price")])
+def test_the_title_of_a_table_determines_the_field_of_the_amounts(title: str, field: str) -> None:
+    variants, _ = _read(["Artikel-Nr.", "Bezeichnung", "PG 1", "PG 2"], ["V-1", "Sofa", "899,00", "950,00"], title)
+    assert [offers[0][field] for _, _, offers in variants] == [89900, 95000]
+
+
+def test_a_quantity_of_the_whole_row_is_the_stock_of_no_option() -> None:
+    headers = ["SKU", "Name", "Stock", "PG 1", "PG 2"]
+    mapping = propose_column_mapping(headers, [["V-1", "Sofa", "7", "899", "950"]], FeedSettings("eur"))
+    assert [(one.column, one.reason) for one in mapping.unmapped] == [("Stock", "ambiguous")]
