@@ -244,6 +244,7 @@ class RowDraft:
     currency: str | None = None
     dimension_unit: str | None = None
     weight_unit: str | None = None
+    unit_by_header: dict[str, str] = field(default_factory=dict)
 
     def report_faults(self, field_path: str, column: str | None, faults: tuple[ParseFault, ...]) -> None:
         """Add the faults of a parsed value as problems of the row."""

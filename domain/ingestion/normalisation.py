@@ -235,7 +235,7 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
 
 
 _COLOUR_AXES = load_word_set("colours", "axes")
-_FINISH_AXES = ("finish", "wood finish")
+_FINISH_AXES = load_word_set("colours", "finish_axes")
 _SIZE_AXES = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
 _LETTERED_SIZE = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
 """Pattern of a size with units and letters (`720mm L x 530mm W`); other option values are not parsed as sizes."""

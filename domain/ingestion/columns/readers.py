@@ -111,6 +111,7 @@ class ColumnReader:
         location: The location of offers in the column.
         currency: The currency of the column or the source, or None.
         decimal: The decimal mark of the column or the source: `dot`, `comma` or `auto`.
+        applies_to: Header of the only column whose unit the cells are, or an empty string.
         is_presumed_unit: Whether the unit was presumed from the currency of the source (setting `unit_by: market`).
         is_flag: Whether 1 and 0 mean available and not available instead of quantities.
         is_fallback: Whether another column of the same field takes precedence.
@@ -128,6 +129,7 @@ class ColumnReader:
         self.location = column.find_setting("location") or UNSTATED_LOCATION
         self.currency = (column.find_setting("currency") or "").lower() or settings.currency
         self.decimal = column.find_setting("decimal") or settings.decimal
+        self.applies_to = column.find_setting("applies_to") or ""
         self.is_presumed_unit = column.find_setting("unit_by") == "market"
         self.is_flag, self.is_fallback = "flag" in column.settings, "fallback" in column.settings
         self.is_compared = self.is_fallback and not _OTHER_STATE.search(self.header[:MAX_CODE])
@@ -135,6 +137,14 @@ class ColumnReader:
     def decimal_mark(self, cell: Any) -> str:
         """Return the decimal mark for parsing a cell: the configured mark for a text, and `dot` for a number of a spreadsheet."""
         return self.decimal if cell.__class__ is str else "dot"
+
+    def find_length_unit(self, row: RowDraft) -> str | None:
+        """Return the unit of lengths without one: the unit of the column, of its own column of units, or of the row."""
+        return self.unit or row.unit_by_header.get(self.header) or row.dimension_unit
+
+    def find_weight_unit(self, row: RowDraft) -> str | None:
+        """Return the unit of weights without one, as `find_length_unit`."""
+        return self.unit or row.unit_by_header.get(self.header) or row.weight_unit
 
     def unwrap(self, row: RowDraft, parsed: ParseResult[Any], problem_field: str = "") -> Any:
         """Return the value of a parse result (None if it has no value), and report the faults of the result as problems.
@@ -154,11 +164,11 @@ class ColumnReader:
 
     def parse_length(self, row: RowDraft, text: str, cell: Any) -> ParseResult[Any]:
         """Parse a length. Numbers without a unit have the unit of the column or row."""
-        return parse_length(text, self.unit or row.dimension_unit, self.decimal_mark(cell))
+        return parse_length(text, self.find_length_unit(row), self.decimal_mark(cell))
 
     def parse_weight(self, row: RowDraft, text: str, cell: Any) -> ParseResult[Any]:
         """Parse a weight. Numbers without a unit have the unit of the column or row."""
-        return parse_weight(text, self.unit or row.weight_unit, self.decimal_mark(cell))
+        return parse_weight(text, self.find_weight_unit(row), self.decimal_mark(cell))
 
     def unwrap_if_unused(self, row: RowDraft, parsed: ParseResult[Any], used: Any) -> Any:
         """Return the value of a parse result and report its faults; None if another column with the same field has a value.
@@ -427,7 +437,7 @@ def _read_cartons(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> 
     carton: Any = row.cartons.get(column.number, {})
     name = column.last_path_part
     if name == "dimensions":
-        unit, order = column.unit or row.dimension_unit, column.order or "lwh"
+        unit, order = column.find_length_unit(row), column.order or "lwh"
         size = column.unwrap(row, parse_dimensions(text, unit, "", order, column.decimal_mark(cell)))
         if size is None:
             return
@@ -442,7 +452,7 @@ def _read_cartons(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> 
 
 
 def _read_carton_list(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
-    units = (column.unit or row.dimension_unit, row.weight_unit)
+    units = (column.find_length_unit(row), row.weight_unit)
     packages = column.unwrap(row, parse_boxes(text, *units, column.decimal_mark(cell)), "cartons") or ()
     start = len(row.cartons)
     row.cartons.update({start + index: package.carton for index, package in enumerate(packages) if package.carton})
@@ -454,11 +464,14 @@ def _read_carton_list(column: ColumnReader, row: RowDraft, text: str, cell: Any)
 
 
 def _read_unit(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
-    """Read the unit of the lengths or weights in the row."""
+    """Read the unit of the lengths or weights in the row, or in one of its columns."""
     unit = parse_weight_unit(text) if column.field == "weight_unit" else parse_length_unit(text)
     if unit is None and clean_value(text) is not None:
         column.unwrap(row, build_fault_result(ProblemKind.UNKNOWN_UNIT, text, "is not a known unit"))
-    elif column.field == "weight_unit":
+        return
+    if unit is not None:
+        row.unit_by_header.setdefault(column.applies_to, unit)
+    if column.field == "weight_unit":
         row.weight_unit = row.weight_unit or unit
     else:
         row.dimension_unit = row.dimension_unit or unit
@@ -494,7 +507,7 @@ def _read_single_dimension(column: ColumnReader, row: RowDraft, text: str, cell:
 def _read_json_dimensions(column: ColumnReader, row: RowDraft, cell: Mapping[str, Any]) -> None:
     """Read a JSON object with lengths by dimension (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
     named = cell.get("unit") or cell.get("units")
-    shared = (parse_length_unit(str(named)) if named else column.unit) or row.dimension_unit
+    shared = (parse_length_unit(str(named)) if named else column.unit) or column.find_length_unit(row)
     for side in _DIMENSIONS:
         side_value = cell.get(side)
         if side_value is None:
@@ -515,7 +528,7 @@ def _parse_all_dimensions(column: ColumnReader, row: RowDraft, text: str, decima
     """
     title = build_item_title(row.product, row.variant)
     name, kind = find_sized_piece(title, text, row.determine_kind())
-    parsed = parse_dimensions(text, column.unit or row.dimension_unit, kind, column.order, decimal_mark)
+    parsed = parse_dimensions(text, column.find_length_unit(row), kind, column.order, decimal_mark)
     size: ParsedSize | None = column.unwrap(row, parsed)
     if size is None or not size.dimensions or not names_several_pieces(title):
         return size
@@ -624,7 +637,8 @@ def _read_stock(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> No
         if "quantity" not in offer:
             offer["availability"] = flag
         return
-    stock = column.unwrap(row, (parse_stock if column.field == "quantity" else parse_availability)(text))
+    parsed = parse_stock(text, column.decimal_mark(cell)) if column.field == "quantity" else parse_availability(text)
+    stock = column.unwrap(row, parsed)
     for name in ("quantity", "availability") if stock else ():
         if (value := getattr(stock, name)) is not None:
             column.find_or_create_offer(row).setdefault(name, value)
@@ -640,7 +654,7 @@ def _read_incoming(column: ColumnReader, row: RowDraft, text: str, cell: Any) ->
     if column.last_path_part == "eta":
         value: Any = column.unwrap(row, parse_date(text, column.order or None))
     else:
-        stock = column.unwrap(row, parse_stock(text))
+        stock = column.unwrap(row, parse_stock(text, column.decimal_mark(cell)))
         value = stock.quantity if stock else None
     if value:
         incoming = column.find_or_create_offer(row).setdefault("incoming", [])

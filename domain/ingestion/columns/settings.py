@@ -93,6 +93,12 @@ _LEAD_TIME: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
     "unit": _create_choice("days, weeks or hours", "days", "weeks", "hours"),
 }
+_QUANTITY: Final[Mapping[str, ColumnSetting]] = {**_LOCATION, **_DECIMAL}
+_UNIT: Final[Mapping[str, ColumnSetting]] = {
+    "applies_to": ColumnSetting(
+        lambda text: text.strip() or None, "the header of the only column with values in this unit"
+    ),
+}
 _ARRIVAL: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
     "order": _create_choice("mdy or dmy, the order of day and month in 3/4/2026", "mdy", "dmy"),
@@ -109,7 +115,9 @@ def _find_settings(field: str) -> Mapping[str, ColumnSetting]:
     if field in MONEY:
         return _MONEY
     if field in ("quantity", "availability"):
-        return _LOCATION
+        return _QUANTITY
+    if field in ("dimension_unit", "weight_unit"):
+        return _UNIT
     if field == "lead_time_days":
         return _LEAD_TIME
     if field.startswith("incoming."):

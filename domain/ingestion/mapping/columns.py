@@ -1,7 +1,7 @@
 """Checks of mapped columns for repeated and missing fields, and detection of units and number formats in samples."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, pairwise
@@ -37,7 +37,7 @@ _CURRENCY_BY_WORD = invert_table(load_toml("currencies")["notes"])
 
 ColumnEntry = Column | UnmappedColumn
 ColumnTarget = tuple[str, str]
-"""Target of a column: the field, and its location, axis and option or an empty string."""
+"""Target of a column: the field, and the text of `join_target_settings`."""
 
 
 def find_column_target(column: Column) -> ColumnTarget:
@@ -52,8 +52,8 @@ def find_column_target(column: Column) -> ColumnTarget:
 
 
 def join_target_settings(settings: Mapping[str, Any]) -> str:
-    """Return the location, the axis and the option of a column as one text, which distinguishes columns of one field."""
-    return "\n".join(str(settings.get(name, "")) for name in ("location", "axis", "option")).strip()
+    """Return the location, axis, option and column of a unit as one text, which distinguishes columns of one field."""
+    return "\n".join(str(settings.get(name, "")) for name in ("location", "axis", "option", "applies_to")).strip()
 
 
 def allows_several_columns(field: str) -> bool:
@@ -106,6 +106,8 @@ def split_entries(entries: Mapping[int, ColumnEntry]) -> tuple[tuple[Column, ...
 
 
 _UNIT_AFTER_NUMBER = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
+_NUMBER_WITH_BOTH_MARKS = re.compile(r"\d{1,3}(?:(\.)\d{3})+,\d+|\d{1,3}(?:,\d{3})+\.\d+")
+_ENDS_IN_THOUSANDTHS = re.compile(r"[.,]\d{3}\s*$")
 _LARGEST_CM = Decimal(400)
 _LARGEST_INCHES = Decimal(200)
 _MIN_SHARE = 0.5
@@ -156,8 +158,14 @@ def _is_metric(columns: Sequence[Column], samples: Sequence[Sequence[str]]) -> b
     return bool(units & {"cm", "mm", "kg"}) and not units & {"in", "ft", "lb"}
 
 
+def _find_clear_marks(sample: str) -> Iterator[str]:
+    """Yield the decimal mark if a sample is a number with two different marks (`1.800,000`)."""
+    if match := _NUMBER_WITH_BOTH_MARKS.fullmatch(sample.strip()):
+        yield "comma" if match[1] == "." else "dot"
+
+
 def _infer_settings(
-    column: Column, samples: Sequence[str], settings: FeedSettings, all_fields: set[str]
+    column: Column, samples: Sequence[str], settings: FeedSettings, all_fields: set[str], table_mark: str | None
 ) -> dict[str, str]:
     """Infer settings of a column (unit, decimal mark or date order) from its samples or the currency of the source.
 
@@ -166,7 +174,10 @@ def _infer_settings(
         samples: The first values of the column.
         settings: The settings of the source.
         all_fields: The fields of all columns.
+        table_mark: The decimal mark of all numbers with two different marks in the table, or None.
     """
+    if column.field == "quantity":
+        return {"decimal": table_mark} if table_mark and any(map(_ENDS_IN_THOUSANDTHS.search, samples)) else {}
     if column.field in MONEY:
         mark = detect_decimal_mark(list(samples))
         return {"decimal": mark} if mark and mark != settings.decimal else {}
@@ -227,7 +238,9 @@ def add_inferred_settings(
     if settings.currency == "usd" and _is_metric(columns, samples):
         # Metric goods are also sold in dollars: figures without a unit are then reported, not read as inches.
         settings = replace(settings, currency=None)
-    inferred = [_infer_settings(column, samples[column.position], settings, all_fields) for column in columns]
+    marks = {mark for column in samples for sample in column for mark in _find_clear_marks(sample)}
+    mark = marks.pop() if len(marks) == 1 else None
+    inferred = [_infer_settings(column, samples[column.position], settings, all_fields, mark) for column in columns]
     return [
         replace(column, settings={**column.settings, **inferred_settings}) if inferred_settings else column
         for column, inferred_settings in zip(columns, inferred, strict=True)

@@ -9,6 +9,7 @@ from typing import Final
 
 from domain.ingestion.data import load_patterns, load_toml, split_phrases
 from domain.ingestion.values.quantities import parse_length_unit
+from domain.ingestion.values.stock import parse_stock_word
 from domain.ingestion.values.text import PLACEHOLDERS
 from domain.ingestion.values.words import parse_gtin
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY, is_field
@@ -24,6 +25,8 @@ from domain.ingestion.vocabulary.header_meanings import (
     split_into_words,
 )
 
+_OTHER_STATUSES = frozenset("active yes no y n true false ja nein oui non si sí".split())
+"""Words for stock that can also be the status of a product, or an answer."""
 CONTRADICTED = "contradicted"
 """Field that marks a column whose values contradict every possible meaning of its header."""
 _MAX_VALUES = 60
@@ -69,6 +72,7 @@ _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
     "gtins": lambda value: parse_gtin(value).value,
     "units": parse_length_unit,
     "furnished": _names_furniture,
+    "stock_words": lambda value: value.casefold() not in _OTHER_STATUSES and parse_stock_word(value),
 }
 
 

@@ -71,6 +71,8 @@ _MIN_LETTERS = 3
 """Minimum number of single-letter headers that show a language."""
 _CLEAR_SCORE = 100
 _CLEAR_LOCATION_USE_SCORE = 80
+_MEASURE = re.compile(r"(?:dimensions|cartons|rug|weight)(?:\.|$)")
+_VALUE_WORD = re.compile(r" (?:text|value|amount)$")
 _DOTTED = re.compile(r"\.\d+$")
 _NUMBER = re.compile(r"\.(\d+)\.")
 _NOT_PACKAGE_CONCEPTS = frozenset("item overall furniture rug variant net".split())
@@ -218,6 +220,7 @@ class _TableKind:
         has: Fields that columns of the table must have.
         lacks: Fields that no column may have.
         field_by_header: The field of each header with another meaning.
+        has_items: Whether the rows are items, so that columns have fields.
     """
 
     headers: frozenset[str]
@@ -225,6 +228,7 @@ class _TableKind:
     has: Sequence[str]
     lacks: Sequence[str]
     field_by_header: Mapping[str, str]
+    has_items: bool
 
     def includes(self, draft: MappingDraft, names: frozenset[str]) -> bool:
         """Return whether a table is of this kind; `names` are its headers, and the phrases of its titles."""
@@ -241,7 +245,8 @@ _TABLE_KINDS = tuple(
         row["least"],
         split_phrases(row.get("has", "")),
         split_phrases(row.get("lacks", "")),
-        {header: field for field, text in row["fields"].items() for header in split_phrases(text)},
+        {header: field for field, text in row.get("fields", {}).items() for header in split_phrases(text)},
+        row.get("has_items", True),
     )
     for row in load_toml("tables")["tables"]
 )
@@ -263,7 +268,9 @@ def map_tables_of_known_kinds(draft: MappingDraft) -> None:
         if kind.includes(draft, names):
             draft.price_field = kind.field_by_header.get("price", draft.price_field)
             for position, text in enumerate(texts):
-                if field := kind.field_by_header.get(text):
+                if not kind.has_items:
+                    draft.meanings[position] = ()
+                elif field := kind.field_by_header.get(text):
                     settings = find_header_settings(field, draft.headers[position])
                     draft.meanings[position] = (HeaderMeaning(field, _TABLE_FIELD_SCORE, settings, is_phrase=True),)
 
@@ -278,6 +285,25 @@ def correct_by_neighbours(draft: MappingDraft) -> None:
     _map_single_letters(draft)
     _map_package_dimensions(draft)
     _map_rug_columns(draft)
+    _assign_units_to_columns(draft)
+
+
+def _assign_units_to_columns(draft: MappingDraft) -> None:
+    """Assign columns of units to the columns of measures whose headers theirs begin with: `item_width`, `item_width_unit`.
+
+    A table with only one column of units has one unit for all its lengths or weights.
+    """
+    names = {}
+    for position, name in enumerate(draft.plain_headers):
+        if _MEASURE.match(draft.find_best_meaning(position).field):
+            names[_VALUE_WORD.sub("", name)] = draft.headers[position]
+    for field in ("dimension_unit", "weight_unit"):
+        units = draft.find_positions(field)
+        for position in units if len(units) > 1 else ():
+            own = [name for name in names if name and draft.plain_headers[position].startswith(f"{name} ")]
+            if own:
+                settings = (*draft.find_best_meaning(position).settings, ("applies_to", names[max(own, key=len)]))
+                draft.change_best_meaning(position, settings=settings)
 
 
 def _renumber_from_zero(draft: MappingDraft) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from domain.ingestion.data import load_patterns
@@ -11,7 +11,7 @@ from domain.ingestion.values.money import parse_money
 from domain.ingestion.values.text import clean_line, clean_value
 from domain.ingestion.values.words import parse_number
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
-from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings
+from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings, normalise_words
 
 _SIZE_AXIS = "Size"
 _CURRENCY = re.compile(r"\s*\([A-Za-z€$£]{1,3}\)$")
@@ -23,7 +23,9 @@ _NAMED_OPTIONS = ("group", "bed")
 _MIN_COLUMNS = 2
 _MAX_OPTIONS = 200
 """Maximum number of options of a table, because each row is read once for each option."""
+_OPTION_SETTINGS = ("axis", "option")
 _FLAGS = frozenset("01")
+_AMOUNT_SHARE = 0.8
 _SCORE = 70
 _MIN_CLEAR_SCORE = 60
 _VALUE_FIELDS = MONEY | {"quantity"}
@@ -73,19 +75,17 @@ def map_options(draft: MappingDraft) -> None:
     There must be at least two such columns with the same axis and the same words before it, and their values must be
     amounts, or quantities if all are 0 or 1. Columns of more than 200 options have no field. The words determine the field;
     without words, the amounts are prices, or quantities in a feed of stock. Other columns of quantities then have no field.
+    If the source has a `price_code` that names an option, only this option is read.
     """
-    groups: dict[tuple[str, str], dict[int, _OptionHeader]] = defaultdict(dict)
-    for position, header in enumerate(draft.headers):
-        option = _parse_header(header)
-        if option is not None and draft.find_confident_field(position) in _OPTION_FIELDS:
-            groups[option.before.casefold(), option.axis.casefold()][position] = option
     known: dict[tuple[str, str], _OptionHeader] = {}
     mapped: set[int] = set()
-    for options in groups.values():
+    known_words: set[str] = set()
+    # A single column is an option only beside others with the same words before it: `EK PG 1`, `EK PG 2`, `EK Leder 70`.
+    for (before, _), options in sorted(_group_options(draft).items(), key=lambda group: -len(group[1])):
         values = {option.value.casefold() for option in options.values()}
         cells = [cell for position in options for cell in draft.samples[position] if clean_value(cell)]
-        are_amounts = bool(cells) and all(map(_is_amount, cells))
-        if len(values) < _MIN_COLUMNS or len(values) < len(options) or not are_amounts:
+        is_single = len(values) < _MIN_COLUMNS and before not in known_words
+        if is_single or len(values) < len(options) or not _are_amounts(cells):
             continue
         found = {_fold_option(option): option for option in options.values()} | known
         if len(found) > _MAX_OPTIONS:
@@ -99,22 +99,59 @@ def map_options(draft: MappingDraft) -> None:
             if meaning.field == "quantity" or not are_flags:
                 draft.meanings[position] = (meaning,)
                 mapped.add(position)
+                known_words.add(before)
+    if _select_price_code(draft, mapped) or not mapped:
+        return
     # A quantity of the whole row is the stock of no single variant.
-    for position in set(draft.find_positions("quantity")) - mapped if mapped else ():
+    for position in set(draft.find_positions("quantity")) - mapped:
         draft.exclude(position)
 
 
-def _is_amount(cell: str) -> bool:
-    return parse_number(cell).value is not None or parse_money(cell, "usd").value is not None
+def _group_options(draft: MappingDraft) -> dict[tuple[str, str], dict[int, _OptionHeader]]:
+    """Return the headers of options by position, grouped by the words before the option and its axis."""
+    groups: dict[tuple[str, str], dict[int, _OptionHeader]] = defaultdict(dict)
+    for position, header in enumerate(draft.headers):
+        option = _parse_header(header)
+        if option is not None and draft.find_confident_field(position) in _OPTION_FIELDS:
+            groups[option.before.casefold(), option.axis.casefold()][position] = option
+    return groups
+
+
+def _select_price_code(draft: MappingDraft, mapped: set[int]) -> bool:
+    """Read only the option that the `price_code` of the source names, as the price of the row; return whether there is one."""
+    code = normalise_words(draft.settings.price_code or "")
+    chosen = {position for position in mapped if code and f" {code} " in f" {draft.plain_headers[position]} "}
+    for position in mapped if chosen else ():
+        if position in chosen:
+            settings = draft.find_best_meaning(position).settings
+            draft.change_best_meaning(
+                position, settings=tuple(entry for entry in settings if entry[0] not in _OPTION_SETTINGS)
+            )
+        else:
+            draft.exclude(position)
+    return bool(chosen)
+
+
+def _are_amounts(cells: Sequence[str]) -> bool:
+    """Return whether at least four fifths of the cells are amounts; others can be remarks such as `auf Anfrage`."""
+    amounts = [
+        cell for cell in cells if parse_number(cell).value is not None or parse_money(cell, "usd").value is not None
+    ]
+    return len(amounts) >= max(_AMOUNT_SHARE * len(cells), 1)
 
 
 def _build_meanings(draft: MappingDraft, options: dict[int, _OptionHeader]) -> Iterator[tuple[int, HeaderMeaning]]:
     """Yield the meaning of each column of a group, if the words before the options have no other meaning."""
     before = next(iter(options.values())).before
-    # `Size (cm) / trade price` and `Sizes (net price)` name the axis and the field.
+    # `Size (cm) / trade price`, `Sizes (net price)` and `Trade price by fabric` name the axis and the field.
+    words = before.split()
     meanings = [
         found[0]
-        for text in (before, *_PARTS.split(before))
+        for text in (
+            before,
+            *_PARTS.split(before),
+            *(" ".join(words[:count]) for count in range(len(words) - 1, 0, -1)),
+        )
         if (found := find_header_meanings(text)) and found[0].score >= _MIN_CLEAR_SCORE
     ]
     stated = next((meaning for meaning in meanings if meaning.field in _VALUE_FIELDS), None)

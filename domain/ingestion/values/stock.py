@@ -34,6 +34,7 @@ _DOZEN = 12
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?![\d.,])|\d[\d.,]*\d|\d")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,'\u00a0\u202f]\d{3})+|\d{1,3}(?:\.\d{3}){2,}")
 _WHOLE = re.compile(r"(\d+)(?:[.,](?:0|00|0{4,}))?")
+_DECIMAL_MARKS = {"comma": ",", "dot": "."}
 _LETTERS = re.compile(r"[^\W\d_]+")
 (_MORE, _LESS, _POSSIBLE, _SHIPPED) = (load_patterns("stock")[name] for name in "more less possible shipped".split())
 _MAX_LOW_STOCK_BOUND = 10
@@ -62,15 +63,18 @@ def parse_stock_word(text: str) -> Stock | None:
     return Stock(0 if found == "out_of_stock" else None, found) if found else None
 
 
-def _parse_whole_number(number: str) -> int | None:
-    """Parse a whole number; None for fractions and for numbers with an ambiguous mark (`1.000`)."""
+def _parse_whole_number(number: str, decimal: str) -> int | None:
+    """Parse a whole number; None for fractions and, if the decimal mark is `auto`, for numbers with an ambiguous mark (`1.000`)."""
+    if mark := _DECIMAL_MARKS.get(decimal):
+        integer, _, fraction = number.partition(mark)
+        return int(re.sub(r"\D", "", integer)[:15]) if not fraction.strip("0") else None
     if _GROUPS.fullmatch(number):
         return int(re.sub(r"\D", "", number)[:15])
     whole = _WHOLE.fullmatch(number)
     return int(whole[1][:15]) if whole else None
 
 
-def _parse_cell_with_number(text: str, cleaned: str, found: re.Match[str]) -> ParseResult[Stock]:
+def _parse_cell_with_number(text: str, cleaned: str, found: re.Match[str], decimal: str) -> ParseResult[Stock]:
     """Parse a cell with one number, in which all words must be known.
 
     If the number contradicts an availability in the cell, the availability is used and a conflict is reported.
@@ -79,11 +83,12 @@ def _parse_cell_with_number(text: str, cleaned: str, found: re.Match[str]) -> Pa
         text: The cell.
         cleaned: The cleaned text of the cell.
         found: The match of the number in the cleaned text.
+        decimal: The decimal mark: `dot`, `comma` or `auto`.
     """
     before, after = cleaned[: found.start()], cleaned[found.end() :]
     text_before, text_after, around = before.strip(), after.strip(), f"{before} {after}"
     names = {word.lower() for word in _LETTERS.findall(around)}
-    count, is_less, more = _parse_whole_number(found[0]), _LESS.search(before), _MORE.match(before)
+    count, is_less, more = _parse_whole_number(found[0], decimal), _LESS.search(before), _MORE.match(before)
     meaning = parse_stock_word(re.sub(r"[\W_]+", " ", around))
     if count is not None and names & _DOZENS:
         count, names = count * _DOZEN, names - _DOZENS
@@ -133,10 +138,15 @@ def _parse_leading_availability(text: str, cleaned: str) -> ParseResult[Stock] |
 
 
 @cell_parser(max_chars=_MAX_CHARS)
-def parse_stock(text: str, cleaned: str) -> ParseResult[Stock]:
+def parse_stock(text: str, cleaned: str, decimal: str = "auto") -> ParseResult[Stock]:
     """Parse a cell with a quantity, an availability, or both (`12`, `20+`, `0 in stock`, `In Stock`, `Only 3 left`).
 
     `20+` means 20. A negative quantity is read as 0 and reported. The result can have the faults unreadable, out_of_range and conflict.
+
+    Args:
+        text: The cell.
+        cleaned: The cleaned text, which `cell_parser` passes.
+        decimal: The decimal mark: `dot`, `comma` or `auto`.
     """
     if cleaned.startswith("="):
         return build_unreadable_result(text, "is a formula without a result")
@@ -144,7 +154,7 @@ def parse_stock(text: str, cleaned: str) -> ParseResult[Stock]:
         return ParseResult(word)
     numbers = list(_NUMBER.finditer(cleaned))
     if len(numbers) == 1 and not _CODE.search(cleaned):
-        parsed = _parse_cell_with_number(text, cleaned, numbers[0])
+        parsed = _parse_cell_with_number(text, cleaned, numbers[0], decimal)
         is_usable = parsed.value is not None or parsed.faults[0].problem != ProblemKind.UNREADABLE
         return parsed if is_usable else _parse_leading_availability(text, cleaned) or parsed
     stock = None if numbers else _parse_phrase(cleaned) or parse_stock_word(_POSSIBLE.sub("", cleaned))

@@ -201,7 +201,7 @@ def _needs_names_before(before: str, last: str, *, is_path: bool) -> bool:
 @lru_cache(maxsize=8192)
 def normalise_header(header: str) -> NormalisedHeader:
     """Normalise a header of a feed, which can contain line breaks, signs and brackets."""
-    raw = _NAMESPACE.sub("", clean_line(header))
+    raw = _NAMESPACE.sub("", clean_line(header)).removesuffix(_XML_TEXT)
     metafield = _METAFIELD.search(raw)
     raw = _DIAMETER_SIGN.sub(" diameter ", _PER.sub(" per ", _METAFIELD.sub(" ", raw)))
     if "." in raw and len(raw) <= _MAX_HEADER_CHARS:
@@ -551,6 +551,8 @@ _UNIT_OF_TIME_BY_WORD = {
     if len(word) > 1 and word != "std"
 }
 """Units of time by words of headers; `Std.` is an hour in German cells, but `standard` in headers."""
+_XML_TEXT = ".#text"
+"""Suffix of the header for the text of XML elements that also have attributes."""
 _MAX_FIELD_NUMBER = 20
 _MAX_HEADER_CHARS = 300
 _MAX_COUNTED_CHARS = 120
