@@ -195,9 +195,12 @@ def _has_code_ending(part: BundleComponent, endings: Sequence[str]) -> bool:
 # A size in a title.
 
 _NUMBER = r"\d{1,4}(?:[.,]\d{1,2})?"
-_SIZE = re.compile(rf"(?i)(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])")
+_SIZE = re.compile(
+    rf"(?i)(?:(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}|(?:ø|\bdia(?:m(?:eter)?)?\.?)\s?{_NUMBER})"
+    r"\s?(?:cm|mm|in|inch|inches|\")(?![\w/])"
+)
 _DIGIT = re.compile(r"\d")
-_CROSS = re.compile(r"(?i)\d\s?[x×]\s?\d")
+_SIZE_SIGN = re.compile(r"(?i)\d\s?[x×]\s?\d|ø|\bdia")
 _FINAL_LENGTH = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
 _MIN_ROUNDING_TOLERANCE = 60
 """Maximum difference of two lengths up to 30 inches that count as equal, in hundredths of an inch.
@@ -225,7 +228,7 @@ def merge_title_size(row: RowDraft, column_dimensions: Mapping[str, Any]) -> Map
         return column_dimensions
     if row.presumed_unit_dimensions:
         column_dimensions = _apply_title_unit(row, title, column_dimensions)
-    found = _SIZE.search(title) if _CROSS.search(title) else None
+    found = _SIZE.search(title) if _SIZE_SIGN.search(title) else None
     kind = row.determine_kind()
     if found is None or _OTHER_THINGS.search(title) or names_several_pieces(title) or kind in (RUG, PILLOW):
         return column_dimensions

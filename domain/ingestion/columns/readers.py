@@ -40,7 +40,7 @@ from domain.ingestion.values.rugs import (
     parse_rug_size,
     parse_shape,
 )
-from domain.ingestion.values.stock import parse_availability, parse_stock, split_stock_word
+from domain.ingestion.values.stock import parse_availability, parse_stock, parse_stock_word, split_stock_word
 from domain.ingestion.values.text import (
     NO_VALUE,
     ParseResult,
@@ -646,7 +646,10 @@ def _read_stock(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> No
 
 def _read_lead_time(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
     if (days := column.unwrap(row, parse_lead_time(text, column.unit))) is not None:
-        column.find_or_create_offer(row).setdefault("lead_time_days", days)
+        offer = column.find_or_create_offer(row)
+        offer.setdefault("lead_time_days", days)
+        if not days and (stock := parse_stock_word(text)) and stock.availability:
+            offer.setdefault("availability", stock.availability)
 
 
 def _read_incoming(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:

@@ -26,6 +26,7 @@ from domain.ingestion.vocabulary.header_meanings import (
     normalise_words,
     split_into_words,
 )
+from domain.kernel.units import POUNDS_BY_UNIT
 
 _LISTS = {name: frozenset(split_phrases(text)) for name, text in load_toml("places")["words"].items()}
 _MIN_CLEAR_SCORE = 60
@@ -129,6 +130,11 @@ class MappingDraft:
     def has_word(self, position: int, words: frozenset[str]) -> bool:
         """Return whether the header of the column at a position contains one of the words."""
         return not words.isdisjoint(self.plain_headers[position].split())
+
+    def has_repeated_values(self, position: int) -> bool:
+        """Return whether at least a third of a column's values, of at least four, repeat others."""
+        values = [value for value in self.samples[position] if value.strip()]
+        return len(values) >= _MIN_REPEATED_MODELS and len(set(values)) * 3 <= len(values) * 2
 
     def change_best_meaning(self, position: int, **changes: Any) -> None:
         """Replace attributes of the best meaning of a column."""
@@ -334,13 +340,28 @@ def _map_id_to_product_key(draft: MappingDraft) -> None:
 
 
 def _map_repeated_models(draft: MappingDraft) -> None:
-    """Change the meaning of a manufacturer's number to product key if rows with different SKUs share most of its values."""
-    if not draft.find_positions("sku"):
-        return
-    for position in draft.find_positions("mpn"):
-        values = [value for value in draft.samples[position] if value.strip()]
-        if len(values) >= _MIN_REPEATED_MODELS and len(set(values)) * 3 <= len(values) * 2:
-            draft.change_best_meaning(position, field="product_key")
+    """Change the meaning of a manufacturer's number or SKU whose values most rows share, if other SKUs distinguish the rows.
+
+    Such a value is the key of a product. It is the name of a collection if the titles of its rows begin with different words,
+    such as `Armchair` and `Sofa 2 seats`.
+    """
+    codes = draft.find_positions("sku")
+    distinct = [position for position in codes if not draft.has_repeated_values(position)]
+    for position in draft.find_positions("mpn", "sku") if distinct else ():
+        if draft.has_repeated_values(position):
+            field = "collection" if _have_different_beginnings(draft, position) else "product_key"
+            draft.change_best_meaning(position, field=field)
+
+
+def _have_different_beginnings(draft: MappingDraft, position: int) -> bool:
+    """Return whether titles of rows with the same value in a column begin with different words."""
+    titles = draft.find_positions("title") or draft.find_positions("description")
+    beginnings: dict[str, set[str]] = {}
+    for value, title in zip(draft.samples[position], draft.samples[titles[0]], strict=False) if titles else ():
+        words = normalise_words(title).split()
+        if value.strip() and words:
+            beginnings.setdefault(value.strip(), set()).add(words[0])
+    return any(len(words) > 1 for words in beginnings.values())
 
 
 def _exclude_other_prices(draft: MappingDraft) -> None:
@@ -349,7 +370,9 @@ def _exclude_other_prices(draft: MappingDraft) -> None:
     A sale price is not read if columns limit it to certain dates. All prices are excluded if they are for several items.
     """
     dated = any(
-        "sale" in found and (found & {"date", "created", "time"} or draft.has_word(position, _LISTS["sale_period"]))
+        "sale" in found
+        and draft.statistics[position]
+        and (found & {"date", "created", "time"} or draft.has_word(position, _LISTS["sale_period"]))
         for position, found in enumerate(draft.concepts)
     )
     for_several = any(
@@ -395,6 +418,7 @@ def _map_single_letters(draft: MappingDraft) -> None:
         position: header.lookup_texts[-1]
         for position, header in found.items()
         if header.lookup_texts
+        and header.unit not in POUNDS_BY_UNIT
         and len(header.lookup_texts[-1]) == 1
         and (header.unit or len(header.plain_texts[0]) == 1)
     } or _find_letters_after_same_words(draft)
@@ -485,7 +509,7 @@ def _map_rug_columns(draft: MappingDraft) -> None:
         values = [sample for sample in draft.samples[position] if sample.strip()]
         are_rug_sizes = sum(bool(_RUG_SIZE.search(sample)) for sample in values) * 2 > len(values)
         unit = normalise_header(draft.headers[position]).unit
-        if are_rug_sizes and unit in (None, "ft") and "size" in draft.plain_headers[position].split():
+        if are_rug_sizes and unit in (None, "ft", "cm") and "size" in draft.plain_headers[position].split():
             rug = replace(
                 draft.find_best_meaning(position), field="rug.size_text", settings=(("unit", unit),) if unit else ()
             )

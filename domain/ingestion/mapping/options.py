@@ -14,7 +14,7 @@ from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings, normalise_words
 
 _SIZE_AXIS = "Size"
-_CURRENCY = re.compile(r"\s*\([A-Za-z€$£]{1,3}\)$")
+_CURRENCY = re.compile(r"\s*(?:\([A-Za-z€$£]{1,3}\)|[€$£]|\b(?:EUR|USD|GBP|CHF|PLN|SEK|NOK|DKK|CAD|AUD))$")
 _WEIGHT_OR_VOLUME = re.compile(r"(?i)\((?:kgs?|g|lbs?|oz|cbm|l)\)$")
 _LENGTH = re.compile(r"(?i)\((?:mm|cm|m|in|ft|yds?)\)$")
 _PARTS = re.compile(r"[/()\[\]|:]")

@@ -146,7 +146,8 @@ def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
         for index, meaning in enumerate(meanings):
             if meaning.field == CONTRADICTED or (index and meaning.score < _MIN_SECOND_SCORE):
                 return None
-            is_header_unused = meaning.is_numbered or (meaning.field, header) not in used_headers
+            is_repeatable = meaning.is_numbered or meaning.field in COMBINED_FIELDS
+            is_header_unused = is_repeatable or (meaning.field, header) not in used_headers
             if meaning.field == IGNORE or (
                 is_header_unused and (not counts[find_target(meaning)] or allows_several_columns(meaning.field))
             ):

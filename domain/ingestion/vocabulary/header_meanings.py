@@ -184,7 +184,10 @@ def _list_lookup_texts(*texts: str) -> tuple[str, ...]:
     lookup_texts: dict[str, None] = {}
     for text in texts:
         words = text.split()
-        bare = [word for word in words if not (_parse_unit(word) or word in _LISTS["cents"])] or words
+        # The `g` of `G.W. (kg)` is no unit.
+        named = words[:1] if len(text) > 1 and len(words[0]) == 1 else []
+        rest = words[len(named) :]
+        bare = [*named, *(word for word in rest if not (_parse_unit(word) or word in _LISTS["cents"]))] or words
         without = ([word for word in kept if not is_currency_code(word)] or kept for kept in (words, bare))
         for lookup_text in map(" ".join, (words, bare, *without)):
             lookup_texts |= dict.fromkeys((lookup_text, " ".join(_DIGITS.sub(" # ", lookup_text).split())))
@@ -842,13 +845,14 @@ def compute_similarity(header: str, field: str) -> float:
 def correct_by_classification(header: str, meanings: tuple[HeaderMeaning, ...]) -> tuple[HeaderMeaning, ...]:
     """Correct uncertain meanings of a header by classification, and return the result.
 
-    Meanings that are no guess stay unchanged. Otherwise the classification confirms or removes them, or adds one if there is none.
+    Meanings that are no guess, and those of headers with a currency (`FOB Shenzhen USD`), stay unchanged. Otherwise the classification confirms or removes them, or adds one if there is none.
 
     Args:
         header: The header.
         meanings: The possible meanings of the header, best first.
     """
-    if meanings and not meanings[0].is_guess:
+    states_currency = meanings and "currency" in dict(meanings[0].settings)
+    if meanings and (not meanings[0].is_guess or states_currency):
         return meanings
     label, probability = classify_header(header)
     if not meanings:

@@ -142,3 +142,26 @@ def test_a_quantity_of_the_whole_row_is_the_stock_of_no_option() -> None:
     headers = ["SKU", "Name", "Stock", "PG 1", "PG 2"]
     mapping = propose_column_mapping(headers, [["V-1", "Sofa", "7", "899", "950"]], FeedSettings("eur"))
     assert [(one.column, one.reason) for one in mapping.unmapped] == [("Stock", "ambiguous")]
+
+
+def test_a_price_code_selects_one_option_as_the_price_of_the_row() -> None:
+    headers = ["Codice", "Articolo", "Giacenza", "Cat. A €", "Cat. B €", "Cat. C €"]
+    variants, _ = _read(headers, ["V-1", "Divano", "3", "690", "745", "810"], price_code="Cat. B")
+    (_, axes, (offer,)) = variants[0]
+    assert (len(variants), axes, offer["price"], offer["quantity"]) == (1, {}, 74500, 3)
+
+
+def test_words_before_the_axis_name_the_field_and_remarks_are_no_obstacle() -> None:
+    headers = [
+        "Art.-Nr.",
+        "Bezeichnung",
+        *(f"EK netto nach Stoffgruppe {name}" for name in ("PG 10", "PG 20", "Leder 70")),
+    ]
+    given = FeedSettings("eur")
+    rows = [[f"V-{number}", "Sofa", "498", "539", "912"] for number in range(5)] + [
+        ["V-9", "Sofa", "498", "539", "auf Anfrage"]
+    ]
+    fields = [
+        (column.field, column.settings.get("option")) for column in propose_column_mapping(headers, rows, given).columns
+    ]
+    assert fields[2:] == [("cost", "10"), ("cost", "20"), ("cost", "70")]
