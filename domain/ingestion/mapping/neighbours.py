@@ -295,7 +295,7 @@ def correct_by_neighbours(draft: MappingDraft) -> None:
 
 
 def _assign_units_to_columns(draft: MappingDraft) -> None:
-    """Assign columns of units to the columns of measures whose headers theirs begin with: `item_width`, `item_width_unit`.
+    """Assign columns of units to the columns of measures whose headers theirs begin with: `Item width`, `Item width unit`.
 
     A table with only one column of units has one unit for all its lengths or weights.
     """

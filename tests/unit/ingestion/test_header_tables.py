@@ -38,9 +38,9 @@ def test_abbreviations_and_kinds_of_tables_refer_to_words_and_fields() -> None:
     for text in load_toml("abbreviations")["words"].values():
         assert all(word.concepts for word in split_into_words(normalise_words(text))), text
     for row in load_toml("tables")["tables"]:
-        named = [*row["fields"], *split_phrases(row.get("has", "")), *split_phrases(row.get("lacks", ""))]
+        named = [*row.get("fields", {}), *split_phrases(row.get("has", "")), *split_phrases(row.get("lacks", ""))]
         assert not _find_unknown_names(*named), row
-        texts = [row["headers"], *row["fields"].values()]
+        texts = [row["headers"], *row.get("fields", {}).values()]
         assert all(normalise_words(header) == header for text in texts for header in split_phrases(text)), row
 
 
