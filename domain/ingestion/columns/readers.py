@@ -675,14 +675,22 @@ _MIN_ATTRIBUTES = 3
 _ATTRIBUTE_HEADS = frozenset(
     "dimensions compliance rug weight colour finish materials assembly_required freight_class".split()
 )
+_ASSIGNMENTS = re.compile(r"\w{1,80}=[^=]*,\w{1,80}=[^=]*,\w{1,80}=")
+_BEFORE_ASSIGNMENT = re.compile(r",(?=\w{1,80}=)")
 _ATTRIBUTES: Final[dict[str, str]] = load_toml("attributes")
 
 
 def parse_attributes(text: str) -> list[tuple[str, str]]:
-    """Parse a list of attributes (`color : oak | width : 31`) to pairs of name and value; empty if the text is no such list."""
-    pieces = [piece for piece in text.split("|") if piece.strip()]
+    """Parse a list of attributes to pairs of name and value; empty if the text is no such list.
+
+    A list has the form `color : oak | width : 31`, or that of Magento, `color=oak,width=31`, in which names contain no blanks.
+    """
+    if _ASSIGNMENTS.match(text):
+        pieces, separator = _BEFORE_ASSIGNMENT.split(text), "="
+    else:
+        pieces, separator = [piece for piece in text.split("|") if piece.strip()], ":"
     found = []
-    for name, _, value in (piece.partition(":") for piece in pieces):
+    for name, _, value in (piece.partition(separator) for piece in pieces):
         if name and value and len(name.strip()) <= _MAX_NAME_CHARS:
             found.append((name.strip().lower() or " ", value.strip() or " "))
     return found if len(pieces) >= _MIN_ATTRIBUTES and len(found) * 4 > len(pieces) * 3 else []
@@ -714,7 +722,7 @@ def _add_attribute_readers(read: CellReader, column: Column, settings: FeedSetti
     def read_with_attributes(row: RowDraft, text: str, cell: Any) -> None:
         read(row, text, cell)
         values: dict[str, set[str]] = {}
-        for name, value in parse_attributes(text) if "|" in text and ":" in text else ():
+        for name, value in parse_attributes(text) if "|" in text or "=" in text else ():
             values.setdefault(name, set()).add(value)
         for name, distinct_values in values.items():
             # A name with two values describes several variants, so neither value can be used for this one.

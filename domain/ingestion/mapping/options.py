@@ -26,6 +26,7 @@ _MAX_OPTIONS = 200
 _OPTION_SETTINGS = ("axis", "option")
 _FLAGS = frozenset("01")
 _AMOUNT_SHARE = 0.8
+_MAX_PREFIX_WORDS = 5
 _SCORE = 70
 _MIN_CLEAR_SCORE = 60
 _VALUE_FIELDS = MONEY | {"quantity"}
@@ -150,7 +151,7 @@ def _build_meanings(draft: MappingDraft, options: dict[int, _OptionHeader]) -> I
         for text in (
             before,
             *_PARTS.split(before),
-            *(" ".join(words[:count]) for count in range(len(words) - 1, 0, -1)),
+            *(" ".join(words[:count]) for count in range(min(len(words) - 1, _MAX_PREFIX_WORDS), 0, -1)),
         )
         if (found := find_header_meanings(text)) and found[0].score >= _MIN_CLEAR_SCORE
     ]

@@ -175,3 +175,9 @@ def test_the_length_of_a_bed_is_its_depth() -> None:
         "width": 152,
         "depth": 215,
     }
+
+
+def test_attributes_of_magento() -> None:
+    attributes = "color=Natural Oak,material=Oak, Steel,country_of_manufacture=Poland,has_options=0"
+    data, _ = _read(["sku", "name", "additional_attributes"], ["A-1", "Table", attributes])
+    assert (data["colour"], data["materials"]) == ("Natural Oak", ["Oak", "Steel"])
