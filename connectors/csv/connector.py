@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,7 +59,8 @@ def _read_record_tables(ctx: Context, path: Path, kind: str) -> Iterator[Table]:
     if kind == "xml":
         records = xml_records.iterate_xml_records(path, records_path, ctx.limits)
         google = merchant.is_merchant_feed(path, ctx.config)
-        yield merchant.build_merchant_table(records, ctx) if google else _build_table(records, ctx)
+        table = merchant.build_merchant_table(records, ctx) if google else _build_table(records, ctx)
+        yield replace(table, notes=xml_records.read_root_attributes(path))
         return
     reader = json_records.iterate_lines if kind == "jsonl" else json_records.iterate_document
     yield _build_table(reader(path, records_path, ctx.limits), ctx)

@@ -38,6 +38,7 @@ _KNOWN_SHARE = 0.6
 _COMPARED_ROWS = 10
 _NUMERIC_SHARE = 0.6
 _MIN_NUMERIC_COLUMNS = 2
+_MAX_NUMERIC_DESCRIPTIONS = 0.25
 _MIN_DIGIT_SHARE = 0.2
 _EXAMINED_CHARS = 100
 
@@ -203,12 +204,21 @@ def _repeats_names(
 
 
 def _describes_columns(row: list[str], data: list[list[str]]) -> bool:
-    """Return whether a row below the header describes the columns: sentences where the following rows have numbers."""
-    return any(" " in cell for cell in row) and _lacks_numbers(row, data)
+    """Return whether a row below the header describes the columns: texts where the following rows have numbers.
+
+    Few of the descriptions can contain a number (`12 digits`).
+    """
+    return any(" " in cell for cell in row) and _lacks_numbers(row, data, _MAX_NUMERIC_DESCRIPTIONS)
 
 
-def _lacks_numbers(row: list[str], data: list[list[str]]) -> bool:
-    """Return whether a row has texts instead of numbers in all numeric columns of the following rows, at least in two."""
+def _lacks_numbers(row: list[str], data: list[list[str]], max_share: float = 0.0) -> bool:
+    """Return whether a row has texts instead of numbers in numeric columns of the following rows, at least in two.
+
+    Args:
+        row: The row.
+        data: The following rows.
+        max_share: The maximum share of numeric columns in which the row has numbers as well.
+    """
     examined = data[:_COMPARED_ROWS]
     if not examined:
         return False
@@ -217,7 +227,8 @@ def _lacks_numbers(row: list[str], data: list[list[str]]) -> bool:
         for column, cell in enumerate(row)
         if cell and count_numeric_cells(examined, column) >= _NUMERIC_SHARE * len(examined)
     ]
-    return len(numeric) >= _MIN_NUMERIC_COLUMNS and not any(is_numeric(row[column]) for column in numeric)
+    count = sum(is_numeric(row[column]) for column in numeric)
+    return len(numeric) - count >= _MIN_NUMERIC_COLUMNS and count <= max_share * len(numeric)
 
 
 def _is_group_row(upper: list[str], lower: list[str], at: int, merged_areas: Sequence[MergedArea]) -> bool:

@@ -144,6 +144,20 @@ def test_rows_of_units_and_descriptions_are_no_items(read: Any) -> None:
     assert len(reports) == 2
 
 
+def test_descriptions_can_contain_a_number(read: Any) -> None:
+    descriptions = ["Unique", "Do not include the brand", "Side to side", "Front to back", "12 digits"]
+    header, *rows = TABLES
+    tables, reports = read([header, descriptions, *rows])
+    assert tables == [(tuple(header), rows)]
+    assert any("descriptions of the columns" in report for report in reports)
+
+
+def test_attributes_of_the_root_of_xml_are_notes(tmp_path: Path) -> None:
+    path = tmp_path / "feed.xml"
+    path.write_bytes(b'<list valuta="EUR"><item><sku>A-1</sku></item><item><sku>A-2</sku></item></list>')
+    assert [table.notes for table in CSV.open().parse_tables(FakeContext(), path)] == ["valuta EUR"]
+
+
 def test_technical_names_below_the_header(read: Any) -> None:
     rows = [
         ["Seller SKU", "Product Name", "Brand", "Item Width", "Standard Price"],

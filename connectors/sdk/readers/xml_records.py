@@ -40,6 +40,14 @@ def iterate_xml_records(path: Path, records_path: str | None, limits: Limits) ->
         builder.finished_records.clear()
 
 
+def read_root_attributes(path: Path) -> str:
+    """Return the attributes of an XML document's root element, such as `currency EUR`, in separate lines. Raises BadData."""
+    parser, roots = _create_parser(), list[dict[str, str]]()
+    parser.StartElementHandler = lambda _, attributes: roots.append(attributes)
+    next(_parse_file(path, parser))
+    return "\n".join(f"{name} {value}" for name, value in roots[0].items()) if roots else ""
+
+
 def _create_parser() -> expat.XMLParserType:
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from domain.ingestion.data import load_patterns, load_toml, split_phrases
+from domain.ingestion.values.dates import parse_lead_time
 from domain.ingestion.values.quantities import parse_length_unit
 from domain.ingestion.values.stock import parse_stock_word
 from domain.ingestion.values.text import PLACEHOLDERS
@@ -72,6 +73,7 @@ _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
     "gtins": lambda value: parse_gtin(value).value,
     "units": parse_length_unit,
     "furnished": _names_furniture,
+    "terms": lambda value: parse_lead_time(value).value is not None and not value.isdecimal(),
     "stock_words": lambda value: value.casefold() not in _OTHER_STATUSES and parse_stock_word(value),
 }
 

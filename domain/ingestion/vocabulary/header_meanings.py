@@ -122,6 +122,32 @@ def _find_dimension_order(text: str) -> tuple[str, re.Match[str]] | None:
     return None
 
 
+_ORDER_OF_WORDS = re.compile(
+    r"(?<![^\W\d_])([^\W\d_]{2,12})\.?\s*[x×х*]\s*([^\W\d_]{2,12})\.?(?:\s*[x×х*]\s*([^\W\d_]{2,12})\.?)?(?![^\W\d_])",
+    re.I,
+)
+_WORDS_BY_SIDE = {
+    side: frozenset(map(normalise_words, split_phrases(load_toml("lexicon")[side])))
+    for side in ("width", "depth", "height", "length")
+}
+
+
+def _find_order_of_words(text: str) -> tuple[str, re.Match[str]] | None:
+    """Find an order of dimensions in words (`dł. x szer. x wys.`) in a header; return its letters as in `lwh` and the match, or None."""
+    for match in _ORDER_OF_WORDS.finditer(text):
+        sides = [_find_side(normalise_words(word)) for word in match.groups() if word]
+        if all(sides) and len(set(sides)) == len(sides):
+            return "".join(side[0] for side in sides), match
+    return None
+
+
+def _find_side(word: str) -> str:
+    """Return the side (`width`, `depth`, `height` or `length`) that a word means or abbreviates; empty for other words."""
+    found = {side for side, words in _WORDS_BY_SIDE.items() if word in words}
+    found = found or {side for side, words in _WORDS_BY_SIDE.items() if any(one.startswith(word) for one in words)}
+    return found.pop() if len(found) == 1 else ""
+
+
 def _expand_abbreviation(match: re.Match[str]) -> str:
     """Return the word behind an abbreviation with a period, or the matched text if the word is known or there is no single one."""
     word = match[1].lower()
@@ -209,7 +235,7 @@ def normalise_header(header: str) -> NormalisedHeader:
     raw = _DIAMETER_SIGN.sub(" diameter ", _PER.sub(" per ", _METAFIELD.sub(" ", raw)))
     if "." in raw and len(raw) <= _MAX_HEADER_CHARS:
         raw = _ABBREVIATION.sub(_expand_abbreviation, raw)
-    if order := _find_dimension_order(raw):
+    if order := _find_dimension_order(raw) or _find_order_of_words(raw):
         raw = f"{raw[: order[1].start()]} {_AXES_ORDER} {raw[order[1].end() :]}".strip()
     split = _NUMBER_SIGN.sub(" number", raw)
     # Split camelCase and snake_case; `UPC` and `SKUs` stay whole.
@@ -617,7 +643,7 @@ def find_header_settings(field: str, header: str) -> tuple[tuple[str, str], ...]
         or (head.startswith("cartons") and tail != "count")
     ):
         settings["unit"] = str(found.unit)
-    if tail == "dimensions" and (order := _find_dimension_order(raw)):
+    if tail == "dimensions" and (order := _find_dimension_order(raw) or _find_order_of_words(raw)):
         settings["order"] = order[0]
     if field in MONEY and found.currency:
         settings["currency"] = found.currency

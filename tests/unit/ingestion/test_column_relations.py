@@ -118,10 +118,21 @@ def test_a_sale_price_is_read_unless_its_dates_are_stated() -> None:
         ("Includes", "1x MT-200; 6x MT-110", "components"),
         ("Includes", "Hardware and tools", None),
         ("UGS", "A-2", None),
+        ("Termin realizacji", "14 dni", "lead_time_days"),
+        ("Termin realizacji", "2026-12-14", "incoming.0.eta"),
+        ("Cena katalogowa netto [PLN]", "649,00", "msrp"),
+        ("Cena po rabacie netto [PLN]", "454,30", "cost"),
     ],
 )
 def test_headers_with_values(header: str, value: str, field: str | None) -> None:
     assert _map(["SKU", header], [["A-1", value]] * 3).get(header) == field
+
+
+@pytest.mark.parametrize(
+    ("second", "field"), [("L200 x B100 x H74 cm", "dimensions"), ("Teak, 200 x 100 cm", "description")]
+)
+def test_a_second_description_can_contain_sizes(second: str, field: str) -> None:
+    assert _map(["Nr.", "Beskrivelse", "Beskrivelse 2"], [["1", "Havebord", second]] * 2)["Beskrivelse 2"] == field
 
 
 def test_repeated_headers_of_features_are_all_read() -> None:

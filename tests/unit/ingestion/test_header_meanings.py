@@ -441,3 +441,17 @@ def test_the_field_of_a_second_reader_lowers_the_confidence() -> None:
         if column.column == "EAN"
     ]
     assert SECOND_FIELD not in proven.settings
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "order"),
+    [
+        ("Paczka 1 dł. x szer. x wys. [cm]", "cartons.0.dimensions", "lwh"),
+        ("Ancho x Fondo x Alto (cm)", "dimensions", "wdh"),
+        ("An x Fo x Al", "dimensions", "wdh"),
+        ("Afm. (Ø x h)", "dimensions", None),
+    ],
+)
+def test_words_state_the_order_of_dimensions(header: str, field: str, order: str | None) -> None:
+    meaning = find_header_meanings(header)[0]
+    assert (meaning.field, dict(meaning.settings).get("order")) == (field, order)

@@ -170,7 +170,16 @@ def test_named_components_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("VN", "VN"), ("viet nam", "VN"), ("Made in Italy", "IT"), ("Türkei", "TR"), ("México", "MX")]
+    ("text", "found"),
+    [
+        ("VN", "VN"),
+        ("viet nam", "VN"),
+        ("Made in Italy", "IT"),
+        ("Türkei", "TR"),
+        ("México", "MX"),
+        ("Włochy", "IT"),
+        ("België", "BE"),
+    ],
 )
 def test_countries_are_read(text: str, found: str) -> None:
     assert parse_country(text).value == found
