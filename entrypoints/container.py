@@ -129,7 +129,7 @@ from entrypoints import factories
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import TrustedProxies
 from entrypoints.operations.validation import JsonSchemaValidator
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, get_release_version
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.maintenance import Maintenance
@@ -190,7 +190,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         ComparisonUpkeep: PostgresComparisonUpkeep,
         ImageConverter: ProcessImageConverter,
         FileWorkspaces: partial(FileWorkspaces, settings.work_dir),
-        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=factories.get_release_version()),
+        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=get_release_version()),
         OAuthProtocol: partial(AuthlibGrantRules, base_url),
         HttpClient: GuardedClient,
         ImageFetcher: HttpImages,
@@ -207,7 +207,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         NotificationTexts: _create_notification_texts,
         NotificationUpkeep: PostgresNotificationUpkeep,
         NotificationRuleService: partial(NotificationRuleService, allowed_hosts=hosts),
-        ReceiverClient: partial(ReceiverClient, user_agent=f"Joinery/{factories.get_release_version()}"),
+        ReceiverClient: partial(ReceiverClient, user_agent=f"Joinery/{get_release_version()}"),
         SecurityNotifier: partial(SecurityNotifier, base_url=base_url),
         OneTimeCodes: TotpCodes,
         OneTimeLinks: PostgresOneTimeLinks,
@@ -221,9 +221,7 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
         PayloadRendering: JsonPayloadRendering,
         People: PostgresPeople,
         PlatformChecks: PostgresPlatformChecks,
-        PluggyConnectors: partial(
-            load_connectors, Path(settings.plugins_file), release_version=factories.get_release_version()
-        ),
+        PluggyConnectors: partial(load_connectors, Path(settings.plugins_file), release_version=get_release_version()),
         PostgresShards: partial(PostgresShards, shards=SHARD_COUNT),
         PostgresPurgeGuard | None: PostgresPurgeGuard,
         CatalogueRenderer: partial(JsonCatalogueRendering, base_url),

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NewType
 from urllib.parse import unquote, urlsplit
@@ -71,7 +70,7 @@ from domain.usage.meters import SOURCES, STORED_BYTES
 from domain.usage.usecases.service import UsageService
 from entrypoints.dependencies import ReadinessChecks, WaitingRequestCounter
 from entrypoints.errors import SettingsError
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, get_release_version
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.language_models import LanguageModels
@@ -86,14 +85,6 @@ FILE_LIMITS = FileLimits()
 """Default limits of a feed file."""
 ProcessName = NewType("ProcessName", str)
 """Name of a process in telemetry, such as `api`."""
-
-
-def get_release_version() -> str:
-    """Return the version of this release of Joinery; `0` if Joinery is not installed as a package."""
-    try:
-        return version("joinery")
-    except PackageNotFoundError:
-        return "0"
 
 
 def create_access_service(

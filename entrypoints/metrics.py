@@ -19,8 +19,7 @@ from prometheus_client.registry import Collector
 from domain.kernel.clock import CLOCK
 from domain.platform.ports import SchemaCheck
 from entrypoints.dependencies import Dependencies, WaitingRequestCounter
-from entrypoints.factories import get_release_version
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, get_release_version
 from ports.telemetry import Telemetry
 
 BUCKET_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

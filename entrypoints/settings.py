@@ -7,6 +7,7 @@ import stat
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -222,6 +223,14 @@ def _read_value(path: Path) -> str:
     if any(unicodedata.category(one) == "Cc" for one in text):
         raise ValueError("control characters")
     return text
+
+
+def get_release_version() -> str:
+    """Return the version of this release of Joinery; `0` if Joinery is not installed as a package."""
+    try:
+        return version("joinery")
+    except PackageNotFoundError:
+        return "0"
 
 
 def read_plugins_path(env: Mapping[str, str]) -> Path:

@@ -13,7 +13,7 @@ from adapters.postgres.dump import DatabaseSnapshot, DumpError, TableShape, open
 from adapters.postgres.schema_migrations import MigrationError, migrate
 from domain.kernel.clock import now
 from entrypoints.backup.archive import MANIFEST, BackupError, BackupFile, BackupReader, BackupWriter
-from entrypoints.factories import get_release_version
+from entrypoints.settings import get_release_version
 from ports.objects import ObjectMissing, ObjectStore
 
 FORMAT_VERSION = 1

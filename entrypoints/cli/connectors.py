@@ -1,4 +1,4 @@
-"""Commands that need no server: list connector plugins, parse a file, check a website."""
+"""Commands that need no server: list connector plugins, read a file."""
 
 import json as jsons
 import os
@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adapters.api_json.codec import JsonCodec
-from adapters.api_json.probes import REPORT
 from adapters.files.spool import FileSpools
-from adapters.http.client import GuardedClient
-from adapters.http.web import HttpWeb
-from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.allowlist import AllowlistError
 from adapters.pluggy.host import PluggyConnectors, load_connectors
 from connectors.sdk.context import HttpClient
@@ -22,27 +18,17 @@ from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.ports import ParseFailed, ReadRequest
 from domain.ingestion.snapshot_results import MappingRequired
-from domain.kernel.addresses import describe_url_refusal
-from domain.kernel.clock import now
 from domain.kernel.problems import Problem
-from domain.kernel.resource import RenderContext
-from domain.kernel.tenancy import Tenant
-from domain.probes.usecases.execution import ProposalChecker
-from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
-from domain.probes.usecases.probe_runner import ProbeFailed, ProbeOutcome, ProbeRunner
-from domain.runs.usecases.execution import compute_spool_bounds
-from domain.runs.usecases.snapshot_reader import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader, compute_spool_bounds
 from entrypoints.errors import CommandError
-from entrypoints.factories import get_release_version
-from entrypoints.operations.validation import JsonSchemaValidator
 from entrypoints.reader import RejectingHttpClient
-from entrypoints.settings import read_plugins_path, read_private_hosts
+from entrypoints.settings import get_release_version, read_plugins_path
 
 _MAX_SHOWN = 20
 _SPOOL_BYTES = 64 << 20
 
 
-def _load_allowed_connectors(http: HttpClient) -> PluggyConnectors:
+def load_allowed_connectors(http: HttpClient) -> PluggyConnectors:
     """Load the connectors that the plugin allowlist permits.
 
     Raises:
@@ -54,15 +40,14 @@ def _load_allowed_connectors(http: HttpClient) -> PluggyConnectors:
         raise CommandError(str(error)) from error
 
 
-async def list_plugins(action: Literal["list", "check"], /, *, json: bool = False) -> int:
+def list_plugins(action: Literal["list", "check"], /, *, json: bool = False) -> int:
     """List or check connector plugins.
 
     Args:
         action: List the plugins, or check them and exit with 1 if a plugin on the allowlist does not load.
         json: Print a JSON array.
     """
-    async with GuardedClient() as http:
-        reports = _load_allowed_connectors(http).list_reports()
+    reports = load_allowed_connectors(RejectingHttpClient()).list_reports()
     if json:
         print(jsons.dumps([asdict(report) for report in reports], default=sorted))
     else:
@@ -100,7 +85,7 @@ def read_file(
     """
     if not file.is_file():
         raise CommandError(f"The file {file} does not exist.")
-    connectors = _load_allowed_connectors(RejectingHttpClient())
+    connectors = load_allowed_connectors(RejectingHttpClient())
     currency = currency.lower() if currency else None
     buckets, room = compute_spool_bounds(file)
     with tempfile.TemporaryDirectory(prefix="joinery-read-") as folder:
@@ -247,60 +232,3 @@ def _print_text(feed: _Feed) -> int:
 def _shorten_header(header: str) -> str:
     """Return a header in one line of at most 38 characters."""
     return " ".join(header.split())[:38]
-
-
-async def probe_website(url: str, /, *, json: bool = False) -> int:
-    """Check a website before it is connected, without a server; print the report and the proposed source.
-
-    Args:
-        url: URL of the website.
-        json: Print one JSON object.
-    """
-    allowed = read_private_hosts(os.environ)
-    if reason := describe_url_refusal(url, allowed):
-        raise CommandError(reason)
-    async with GuardedClient(allowed_hosts=allowed, version=get_release_version()) as http:
-        takes = ProposalChecker(_load_allowed_connectors(http), JsonSchemaValidator())
-        documents, limits = MarkupDocuments(), ProbeLimits()
-        try:
-            outcome = await ProbeRunner(
-                PoliteClient(HttpWeb(http), documents, limits), documents, limits, takes
-            ).run_probe(url)
-        except ProbeFailed as failure:
-            raise CommandError(str(failure)) from failure
-    if json:
-        view = RenderContext(Tenant("", livemode=True), now())
-        print(jsons.dumps({"report": REPORT.render(outcome.report, view), "proposal": outcome.proposal}, indent=2))
-    else:
-        for line in _format_report(outcome):
-            print("".join(letter if letter.isprintable() else "?" for letter in line))
-    return 0
-
-
-def _format_report(outcome: ProbeOutcome) -> Iterator[str]:
-    """Yield the lines that describe the result of a website check."""
-    report = outcome.report
-    delay = report.robots.crawl_delay_seconds
-    yield f"site        {report.final_url}"
-    yield f"robots.txt  {report.robots.state}" + (f", {delay:g} seconds between requests" if delay else "")
-    yield f"platform    {report.platform} ({report.confidence:.0%} confidence)"
-    if report.wall:
-        yield f"barrier     {report.wall.kind}: {report.wall.detail}"
-    if report.feed:
-        counted = report.feed.total if report.feed.total is not None else report.feed.products
-        yield f"feed        {report.feed.url} status {report.feed.status}, products: {counted}"
-    if report.sitemap:
-        plus = " and more" if report.sitemap.truncated else ""
-        yield f"sitemaps    {len(report.sitemap.read)} read, {report.sitemap.product_pages}{plus} pages of products"
-    if report.sample:
-        coverage = [f"{name} {share:.0%}" for name, share in report.sample.coverage.items() if share]
-        yield f"sample      {len(report.sample.pages)} pages; JSON-LD: {', '.join(coverage) or 'none'}"
-    yield f"requests    {report.requests}"
-    for url in report.disallowed:
-        yield f"disallowed  {url}"
-    for note in report.notes:
-        yield f"note        {note}"
-    estimate = report.estimate
-    yield f"estimate    {estimate.effort} effort to connect, reading method {estimate.kind}: {' '.join(estimate.reasons)}"
-    if outcome.proposal:
-        yield f"proposal    {jsons.dumps(outcome.proposal)}"

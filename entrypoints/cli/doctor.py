@@ -23,8 +23,7 @@ from domain.storage.usecases import OrphanTotal, StorageSweeper
 from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions
 from entrypoints.container import open_dependencies
 from entrypoints.errors import SettingsError, UpError
-from entrypoints.factories import get_release_version
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, get_release_version
 from ports.clock import Clock
 from ports.language_models import LanguageModels
 from ports.objects import ObjectStore

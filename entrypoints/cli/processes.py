@@ -22,8 +22,8 @@ from entrypoints import settings
 from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import UpError
-from entrypoints.factories import get_release_version
 from entrypoints.logs import configure_logging
+from entrypoints.settings import get_release_version
 from entrypoints.stop_signals import catch_stop_signals
 
 LOG = logging.getLogger("joinery.process")

@@ -22,10 +22,9 @@ from domain.webhooks.usecases.deliverer import Deliverer, DeliveryCoordinator
 from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
-from entrypoints.factories import get_release_version
 from entrypoints.metrics import add_process_metrics, expose_metrics
 from entrypoints.operations.operation import create_handlers
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, get_release_version
 from entrypoints.stop_signals import catch_stop_signals
 from entrypoints.worker.metrics import WorkerMetrics
 from ports.telemetry import Tracing, WorkMetrics

@@ -29,7 +29,6 @@ from domain.kernel.tenancy import AuditContext
 from domain.mappings.model import MAX_CONFIRMED_MAPPINGS
 from domain.mappings.ports import MappingStore
 from domain.mappings.usecases import store_proposals
-from domain.runs.chunks import compute_bucket_count, compute_max_spool_bytes
 from domain.runs.model import (
     MAX_ATTEMPTS,
     REPLAY_TRIGGERS,
@@ -52,6 +51,7 @@ from domain.runs.usecases.removal_limit import (
     check_removal_limit,
     reserve_records,
 )
+from domain.runs.usecases.snapshot_reader import compute_spool_bounds
 from domain.runs.usecases.snapshots import Snapshot, SnapshotFetcher
 from domain.secrets.ports import Vault
 from domain.sources.model import FILE_KINDS, HealthThresholds, Source
@@ -76,7 +76,6 @@ _ERROR_CODES: Final[Mapping[type[Exception], RunErrorCode]] = {
     RecordQuotaExceeded: RunErrorCode.QUOTA_EXCEEDED,
 }
 """Run error codes of exceptions that end a run; the exception's text is the run's error message."""
-_COMPRESSED_MAGIC = (b"PK\x03\x04", b"\x1f\x8b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,16 +394,6 @@ async def load_confirmed_mappings(tx: Tx, run: Run) -> tuple[ConfirmedMapping, .
     if isinstance(run.input, PushInput):
         return ()
     return limit_mappings(await tx[MappingStore].list_confirmed(run.source, MAX_CONFIRMED_MAPPINGS))
-
-
-def compute_spool_bounds(snapshot: Path) -> tuple[int, int]:
-    """Return the number of buckets for a snapshot's rows, and their maximum total size in bytes."""
-    with snapshot.open("rb") as file:
-        is_compressed = file.read(4).startswith(_COMPRESSED_MAGIC)
-    size = snapshot.stat().st_size
-    return compute_bucket_count(size, is_compressed=is_compressed), compute_max_spool_bytes(
-        size, is_compressed=is_compressed
-    )
 
 
 def create_read_request(

@@ -20,7 +20,7 @@ from domain.ingestion.snapshot_results import BucketKeys, FeedExcerpt, RowSearch
 from domain.ingestion.vocabulary.header_meanings import count_known_headers
 from domain.kernel.bounds import MAX_ROWS_PER_PRODUCT
 from domain.kernel.problems import Problem
-from domain.runs.chunks import compute_slot
+from domain.runs.chunks import compute_bucket_count, compute_max_spool_bytes, compute_slot
 from domain.runs.ports import SpoolFactory
 from domain.runs.usecases.excerpts import find_in_records, find_in_tables, read_excerpts, sample_records, sample_tables
 from domain.runs.usecases.spool import PUSHED_TABLE, SAMPLE_ROWS, RowSpooler, compute_row_weight, propose_mapping
@@ -28,6 +28,19 @@ from ports.codec import Codec
 
 EncodedLine = tuple[int, int, bytes]
 """Table number, line number and encoded cells of a row."""
+
+
+_COMPRESSED_MAGIC = (b"PK\x03\x04", b"\x1f\x8b")
+
+
+def compute_spool_bounds(snapshot: Path) -> tuple[int, int]:
+    """Return the number of buckets for a snapshot's rows, and their maximum total size in bytes."""
+    with snapshot.open("rb") as file:
+        is_compressed = file.read(4).startswith(_COMPRESSED_MAGIC)
+    size = snapshot.stat().st_size
+    return compute_bucket_count(size, is_compressed=is_compressed), compute_max_spool_bytes(
+        size, is_compressed=is_compressed
+    )
 
 
 class SnapshotReader:
