@@ -62,6 +62,12 @@ def _create_phrase_test(text: str) -> Callable[[str], bool]:
     return lambda value: normalise_words(value) in known
 
 
+def _names_stock(value: str) -> bool:
+    """Return whether a value is a word for stock, apart from those that are also the status of a product."""
+    stock = parse_stock_word(value)
+    return stock is not None and stock.availability != "discontinued" and value.casefold() not in _OTHER_STATUSES
+
+
 def _names_furniture(value: str) -> bool:
     """Return whether a value contains a word for furniture or a rug."""
     return bool(combine_concepts(split_into_words(normalise_words(value[:80]))) & {"furniture", "rug"})
@@ -74,7 +80,7 @@ _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
     "units": parse_length_unit,
     "furnished": _names_furniture,
     "terms": lambda value: parse_lead_time(value).value is not None and not value.isdecimal(),
-    "stock_words": lambda value: value.casefold() not in _OTHER_STATUSES and parse_stock_word(value),
+    "stock_words": _names_stock,
 }
 
 

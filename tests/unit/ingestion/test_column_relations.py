@@ -71,7 +71,8 @@ def test_numbers_with_two_marks_determine_the_mark_of_quantities(price: str, qua
 def test_a_status_in_words_for_stock_is_the_availability() -> None:
     headers = ["SKU", "Name", "Status"]
     assert _map(headers, [["A", "x", "sofort lieferbar"], ["B", "y", "ausverkauft"]])["Status"] == "availability"
-    assert _map(headers, [["A", "x", "Active"], ["B", "y", "Discontinued"]])["Status"] == "status"
+    for words in (("Active", "Discontinued"), ("Discontinued", "Auslaufartikel")):
+        assert _map(headers, [["A", "x", words[0]], ["B", "y", words[1]]])["Status"] == "status"
 
 
 MODELS = [

@@ -133,7 +133,7 @@ def test_required_fields_must_be_mapped() -> None:
 def test_every_selectable_field_has_a_reader(field: str) -> None:
     """The reader accepts all valid settings of the field."""
     good = {"unit": "cents" if field in MONEY else "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
-            "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1", "option": "PG 1", "axis": "PG"}  # fmt: skip
+            "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1", "option": "PG 1", "axis": "PG", "applies_to": "Width"}  # fmt: skip
     assert is_field(field)
     settings, faults = validate_settings(field, {name: good[name] for name in find_settings_for_field(field)}, {})
     assert not faults
