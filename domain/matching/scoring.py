@@ -351,9 +351,9 @@ def _compute_unmatched_probabilities(
 CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "brand", "accessory")
 """All names that `find_conflicts` can return."""
 _INDEX_BY_NAME = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
-_GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
+_GTIN, _TITLE, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
     _INDEX_BY_NAME[name]
-    for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code", "quantities")
+    for name in ("gtin", "title", "brand", "colour", "dimensions", "size", "pieces", "price", "code", "quantities")
 )
 _SIMILAR_PRICE_LEVELS = range(1, 4)
 """Levels of two prices that differ by at most 40%."""
@@ -554,12 +554,15 @@ def score_candidates(
         if calibrate_odds(sums[levels]) > min_odds
     }
     limits = {pair: find_max_odds(names, levels_by_pair[pair], weights) for pair, names in names_by_pair.items()}
+    duplicates = find_duplicates(left, right, {pair: levels_by_pair[pair] for pair in limits}, frequencies)
     reductions = compute_competition_reductions(
-        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()},
-        find_duplicates(left, right, {pair: levels_by_pair[pair] for pair in limits}, frequencies),
+        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()}, duplicates
     )
     for pair, names in sorted(names_by_pair.items()):
         levels, limit = levels_by_pair[pair], limits[pair]
+        if any(levels_by_pair[other][_TITLE] < levels[_TITLE] for other in duplicates.get(pair, ())):
+            # the other listing has a more similar title, so this one can be of a sibling with the same code
+            reductions[pair] = min(reductions[pair], MAX_DOUBTFUL_ODDS - calibrate_odds(sums[levels]))
         if limit == MAX_CONFLICT_ODDS and is_contested(names, levels, calibrate_odds(sums[levels]) + reductions[pair]):
             limit = MAX_CONTESTED_ODDS
         yield ScoredCandidate(*pair, levels, compute_odds(sums[levels], reductions[pair], limit), names)

@@ -153,7 +153,8 @@ def normalise_compound(compound: str) -> tuple[str, ...]:
 
 def join_quantity(number: str, unit: str) -> str:
     """Return a number and its unit as one word, in a common unit: `0.5 kg` and `500 g` become `500g`."""
-    named = UNIT_BY_NAME.get(plain := normalise_word(unit), plain)
+    plain = unit if unit in _UNITS["names"] else normalise_word(unit)  # elsewhere `w` means `with`
+    named = UNIT_BY_NAME.get(plain, plain)
     if (scale := _UNITS["scales"].get(named)) and len(number) <= _MAX_CONVERTED_CHARS:
         return f"{float(number) * scale['factor']:.0f}{scale['unit']}"
     return (number.rstrip("0").rstrip(".") if "." in number else number) + named
