@@ -60,7 +60,9 @@ MAX_WORD_CHARS = 200
 """Maximum number of characters of a word that are compared; the rest is ignored."""
 _MAX_SIMILAR_CHARS = 40
 """Maximum number of characters of similar words; longer words never count as similar."""
-_COMPOUND = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
+_LONG_STOP_WORDS = "|".join(sorted(word for word in STOP_WORDS if len(word) > 2))
+_COMPOUND = re.compile(rf"\b(?:{_LONG_STOP_WORDS})(?=-)|[^\W_]+(?:[-/.'’][^\W_]+)*")
+"""Word with inner punctuation, or a stop word before one: `new` in `new-c9202kh`. Short stop words also begin codes."""
 _QUANTITY_OR_WORD = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
 _NUMBER_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
 _MAX_CONVERTED_CHARS = 6
