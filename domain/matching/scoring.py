@@ -19,7 +19,7 @@ from domain.matching.comparisons import (
 )
 from domain.matching.features import MatchFeatures
 from domain.matching.model import PairEvidence
-from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, ORIENTATIONS, SET_KIND, load_table
+from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, ORIENTATIONS, SET_KIND, USED_CONDITION, load_table
 
 LevelTable = tuple[tuple[float, ...], ...]
 """A row for each comparison, with a number for each level."""
@@ -348,7 +348,9 @@ def _compute_unmatched_probabilities(
     return found
 
 
-CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "brand", "accessory")
+CONFLICTS = (
+    "gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "condition", "brand", "accessory"
+)  # fmt: skip
 """All names that `find_conflicts` can return."""
 _INDEX_BY_NAME = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
 _GTIN, _TITLE, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
@@ -393,6 +395,7 @@ def find_conflicts(
         "pieces": levels[_PIECES] >= FirstConflictLevel.PIECES or _is_set_of_item(a, b) or _is_set_of_item(b, a),
         "count": levels[_QUANTITIES] >= FirstConflictLevel.QUANTITIES and have_different_component_counts(a, b),
         "orientation": (a.words & ORIENTATIONS, b.words & ORIENTATIONS) in _OPPOSITE_ORIENTATIONS,
+        "condition": (USED_CONDITION in a.words) != (USED_CONDITION in b.words),
         "accessory": _are_accessory_and_item(a, b) and _EQUAL_LEVEL not in (levels[_GTIN], levels[_CODE]),
     }
     return tuple(name for name, is_conflict in is_conflict_by_name.items() if is_conflict)

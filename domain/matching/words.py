@@ -40,6 +40,8 @@ KINDS = frozenset(_TITLES["kinds"])
 """Kinds of main item, such as `sofa` and `rug`."""
 ORIENTATIONS = frozenset(("left", "right"))
 """The sides at which an item, such as a corner sofa, has its longer end."""
+USED_CONDITION = "refurbished"
+"""The condition of an item that is not new."""
 SET_KIND = "set"
 """The kind of a set of several main items."""
 _KIND_BY_SUFFIX = invert_table(_TITLES["compounds"])
