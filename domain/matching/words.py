@@ -164,14 +164,15 @@ def join_quantity(number: str, unit: str) -> str:
     return (number.rstrip("0").rstrip(".") if "." in number else number) + named
 
 
-def remove_colour_suffix(code: str) -> str | None:
+def extract_code_stem(code: str) -> str | None:
     """Return a code without its final letters, which usually state the colour: `rxv663` for `rxv663bk`.
 
-    Return None if the rest is too short to identify a model.
+    Leading zeros, which spreadsheets remove from numbers, are omitted as well. Return None if the rest is too short to identify a model.
     """
     bare = code.rstrip("abcdefghijklmnopqrstuvwxyz")
     if len(code) - len(bare) > 4:
         bare = code
+    bare = bare.lstrip("0")
     return bare if len(bare) >= 4 and sum(map(str.isdigit, bare)) >= 2 else None
 
 
