@@ -76,10 +76,10 @@ async def query_number(stack: Stack, sql: str) -> int:
 
 async def wait_until_matched(stack: Stack) -> None:
     """Wait until the match queue is empty and no job of matching exists."""
-    while await query_number(stack, "SELECT count(*) FROM (SELECT 1 FROM match_queue LIMIT 1) q"):
-        await asyncio.sleep(0.05)
-    while await query_number(stack, "SELECT count(*) FROM jobs WHERE kind = 'matching.match'"):
-        await asyncio.sleep(0.05)
+    sql = b"SELECT EXISTS (SELECT FROM match_queue) OR EXISTS (SELECT FROM jobs WHERE kind = 'matching.match')"
+    async with await psycopg.AsyncConnection.connect(stack.env["JOINERY_DATABASE_URL"], autocommit=True) as owner:
+        while await (await owner.execute(sql)).fetchone() == (True,):
+            await asyncio.sleep(0.005)
 
 
 async def import_and_match(

@@ -43,7 +43,7 @@ from domain.matching.words import (
     normalise_item_code,
     normalise_word,
     normalise_words,
-    remove_colour_suffix,
+    extract_code_stem,
     split_into_compounds,
 )
 
@@ -111,7 +111,7 @@ class MatchFeatures:
     codes: frozenset[str]
     """Codes of the item: the manufacturer's number, the model, the SKU, and codes in the title."""
     stems: frozenset[str]
-    """Codes without letters at their ends: the results of `remove_colour_suffix` and `extract_model_number`."""
+    """Codes without letters at their ends: the results of `extract_code_stem` and `extract_model_number`."""
     part: str | None
     """The part number: the first that is known of the manufacturer's number, the model and the SKU."""
     mentioned: frozenset[str]
@@ -205,7 +205,7 @@ def compute_features_from_texts(id: str, text_by_field: Mapping[str, str]) -> Ma
         colour_stated=bool(colour),
         codes=codes,
         stems=frozenset(
-            made for one in codes for made in (remove_colour_suffix(one), extract_model_number(one)) if made
+            made for one in codes for made in (extract_code_stem(one), extract_model_number(one)) if made
         ),
         part=own[0] if own else None,
         mentioned=frozenset(normalise_item_code(chunk) for chunk in split_into_compounds(described) if _is_code(chunk))

@@ -19,7 +19,7 @@ from domain.matching.comparisons import (
 )
 from domain.matching.features import MatchFeatures
 from domain.matching.model import PairEvidence
-from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, ORIENTATIONS, SET_KIND, load_table
+from domain.matching.words import ACCESSORY_WORDS, FINISHES, KINDS, ORIENTATIONS, SET_KIND, USED_CONDITION, load_table
 
 LevelTable = tuple[tuple[float, ...], ...]
 """A row for each comparison, with a number for each level."""
@@ -348,12 +348,14 @@ def _compute_unmatched_probabilities(
     return found
 
 
-CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "brand", "accessory")
+CONFLICTS = (
+    "gtin", "dimensions", "colour", "finish", "size", "pieces", "count", "orientation", "condition", "brand", "accessory"
+)  # fmt: skip
 """All names that `find_conflicts` can return."""
 _INDEX_BY_NAME = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
-_GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
+_GTIN, _TITLE, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE, _QUANTITIES = (
     _INDEX_BY_NAME[name]
-    for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code", "quantities")
+    for name in ("gtin", "title", "brand", "colour", "dimensions", "size", "pieces", "price", "code", "quantities")
 )
 _SIMILAR_PRICE_LEVELS = range(1, 4)
 """Levels of two prices that differ by at most 40%."""
@@ -393,6 +395,7 @@ def find_conflicts(
         "pieces": levels[_PIECES] >= FirstConflictLevel.PIECES or _is_set_of_item(a, b) or _is_set_of_item(b, a),
         "count": levels[_QUANTITIES] >= FirstConflictLevel.QUANTITIES and have_different_component_counts(a, b),
         "orientation": (a.words & ORIENTATIONS, b.words & ORIENTATIONS) in _OPPOSITE_ORIENTATIONS,
+        "condition": (USED_CONDITION in a.words) != (USED_CONDITION in b.words),
         "accessory": _are_accessory_and_item(a, b) and _EQUAL_LEVEL not in (levels[_GTIN], levels[_CODE]),
     }
     return tuple(name for name, is_conflict in is_conflict_by_name.items() if is_conflict)
@@ -554,12 +557,15 @@ def score_candidates(
         if calibrate_odds(sums[levels]) > min_odds
     }
     limits = {pair: find_max_odds(names, levels_by_pair[pair], weights) for pair, names in names_by_pair.items()}
+    duplicates = find_duplicates(left, right, {pair: levels_by_pair[pair] for pair in limits}, frequencies)
     reductions = compute_competition_reductions(
-        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()},
-        find_duplicates(left, right, {pair: levels_by_pair[pair] for pair in limits}, frequencies),
+        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()}, duplicates
     )
     for pair, names in sorted(names_by_pair.items()):
         levels, limit = levels_by_pair[pair], limits[pair]
+        if any(levels_by_pair[other][_TITLE] < levels[_TITLE] for other in duplicates.get(pair, ())):
+            # the other listing has a more similar title, so this one can be of a sibling with the same code
+            reductions[pair] = min(reductions[pair], MAX_DOUBTFUL_ODDS - calibrate_odds(sums[levels]))
         if limit == MAX_CONFLICT_ODDS and is_contested(names, levels, calibrate_odds(sums[levels]) + reductions[pair]):
             limit = MAX_CONTESTED_ODDS
         yield ScoredCandidate(*pair, levels, compute_odds(sums[levels], reductions[pair], limit), names)

@@ -40,6 +40,8 @@ KINDS = frozenset(_TITLES["kinds"])
 """Kinds of main item, such as `sofa` and `rug`."""
 ORIENTATIONS = frozenset(("left", "right"))
 """The sides at which an item, such as a corner sofa, has its longer end."""
+USED_CONDITION = "refurbished"
+"""The condition of an item that is not new."""
 SET_KIND = "set"
 """The kind of a set of several main items."""
 _KIND_BY_SUFFIX = invert_table(_TITLES["compounds"])
@@ -60,7 +62,9 @@ MAX_WORD_CHARS = 200
 """Maximum number of characters of a word that are compared; the rest is ignored."""
 _MAX_SIMILAR_CHARS = 40
 """Maximum number of characters of similar words; longer words never count as similar."""
-_COMPOUND = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
+_LONG_STOP_WORDS = "|".join(sorted(word for word in STOP_WORDS if len(word) > 2))
+_COMPOUND = re.compile(rf"\b(?:{_LONG_STOP_WORDS})(?=-)|[^\W_]+(?:[-/.'’][^\W_]+)*")
+"""Word with inner punctuation, or a stop word before one: `new` in `new-c9202kh`. Short stop words also begin codes."""
 _QUANTITY_OR_WORD = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
 _NUMBER_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
 _MAX_CONVERTED_CHARS = 6
@@ -153,20 +157,22 @@ def normalise_compound(compound: str) -> tuple[str, ...]:
 
 def join_quantity(number: str, unit: str) -> str:
     """Return a number and its unit as one word, in a common unit: `0.5 kg` and `500 g` become `500g`."""
-    named = UNIT_BY_NAME.get(plain := normalise_word(unit), plain)
+    plain = unit if unit in _UNITS["names"] else normalise_word(unit)  # elsewhere `w` means `with`
+    named = UNIT_BY_NAME.get(plain, plain)
     if (scale := _UNITS["scales"].get(named)) and len(number) <= _MAX_CONVERTED_CHARS:
         return f"{float(number) * scale['factor']:.0f}{scale['unit']}"
     return (number.rstrip("0").rstrip(".") if "." in number else number) + named
 
 
-def remove_colour_suffix(code: str) -> str | None:
+def extract_code_stem(code: str) -> str | None:
     """Return a code without its final letters, which usually state the colour: `rxv663` for `rxv663bk`.
 
-    Return None if the rest is too short to identify a model.
+    Leading zeros, which spreadsheets remove from numbers, are omitted as well. Return None if the rest is too short to identify a model.
     """
     bare = code.rstrip("abcdefghijklmnopqrstuvwxyz")
     if len(code) - len(bare) > 4:
         bare = code
+    bare = bare.lstrip("0")
     return bare if len(bare) >= 4 and sum(map(str.isdigit, bare)) >= 2 else None
 
 

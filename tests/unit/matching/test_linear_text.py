@@ -48,7 +48,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "parts": words.normalise_compound,
     "chunks": words.split_into_compounds,
     "code": words.normalise_item_code,
-    "stem": words.remove_colour_suffix,
+    "stem": words.extract_code_stem,
     "number": words.extract_model_number,
     "alike": lambda text: words.are_similar_words(text, text + "a"),
     "title": _read_title,
