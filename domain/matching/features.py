@@ -34,6 +34,7 @@ from domain.matching.words import (
     SET_KIND,
     STOP_WORDS,
     UNITS_AFTER_SPACE,
+    extract_code_stem,
     extract_model_number,
     find_kind,
     join_quantity,
@@ -43,7 +44,6 @@ from domain.matching.words import (
     normalise_item_code,
     normalise_word,
     normalise_words,
-    extract_code_stem,
     split_into_compounds,
 )
 
@@ -204,9 +204,7 @@ def compute_features_from_texts(id: str, text_by_field: Mapping[str, str]) -> Ma
         shades=(colour or known) & COLOURS,
         colour_stated=bool(colour),
         codes=codes,
-        stems=frozenset(
-            made for one in codes for made in (extract_code_stem(one), extract_model_number(one)) if made
-        ),
+        stems=frozenset(made for one in codes for made in (extract_code_stem(one), extract_model_number(one)) if made),
         part=own[0] if own else None,
         mentioned=frozenset(normalise_item_code(chunk) for chunk in split_into_compounds(described) if _is_code(chunk))
         - codes,
